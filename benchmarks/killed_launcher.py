@@ -37,7 +37,7 @@ MOMENTS = ("starting", "training", "saving")
 LONGEST = 120.0
 """Seconds after which processes count as never ended, and are killed."""
 
-SIZES = "--vocabulary 60 --architecture.width 16 --batch-tokens 200 --model rnn-attentive --precision float32"
+SIZES = "--vocabulary 60 --architecture.width 16 --batch 200 --model rnn-attentive --precision float32"
 
 SCHEDULE = "--schedule constant --warmup 5 --patience 100000 --save-every 5 --validate-every 100000 --average 1"
 

@@ -7,8 +7,6 @@ import torch
 import foveate
 from foveate.attention import Additive, Memory, ScaledDot, attend, attend_full, causal, padding, window
 from foveate.nn import MultiHeadAttention
-from foveate.tasks.examples.pair_text import PairText
-from foveate.tasks.translate import Translate
 
 
 def main() -> None:
@@ -27,7 +25,7 @@ def main() -> None:
         print(site.shape)
     print(sight.sites, len(sight), sight[sight.sites[0]].weights(heads=[0]).shape, sight.rollout())
     sight.save("look.html")
-    recipe = Translate(examples=PairText(data=(Path("a.en"), Path("a.fr"))), model="rnn", out=Path("runs/x"))
+    recipe = foveate.recipe("translate", data=(Path("a.en"), Path("a.fr")), model="rnn", out=Path("runs/x"))
     trained = foveate.train(recipe)
     task = foveate.load("runs/x")
     print(task.run("A man in a hat.", width=4), task.model, trained.run("A hat."), model, foveate.__version__)

@@ -76,7 +76,7 @@ def _foveate(asked: argparse.Namespace, few: list[Path], out: Path) -> float:
         "--model": asked.model,
         "--out": out,
         "--vocabulary": VOCABULARY,
-        "--batch-tokens": TOKENS,
+        "--batch": TOKENS,
         "--steps": asked.steps,
         "--log-every": every,
         "--validate-every": asked.steps,

@@ -143,9 +143,11 @@ def _unknown_field(name: str, kind: Any, where: str) -> UserError:
 
 
 def _field_names(kind: Any) -> list[str]:
-    """The fields of a dataclass and of the dataclasses in it, like "width" and "training.steps"."""
-    names, kinds = [], get_type_hints(kind)
+    """The fields of a dataclass and of the dataclasses in it that a user may set, like "width" and "training.steps"."""
+    names, kinds, told = [], get_type_hints(kind), _hints(kind)
     for name in (part.name for part in fields(kind)):
+        if tyro.conf.Suppress in getattr(told[name], "__metadata__", ()):
+            continue
         inside = _field_names(kinds[name]) if is_dataclass(kinds[name]) else ()
         names += [name, *(f"{name}.{inner}" for inner in inside)]
     return names

@@ -113,7 +113,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
             train("--data", "DATA", "--vocabulary", "10"),
             "a vocabulary of 10 entries is too small: the characters alone",
         ),
-        (train("--data", "DATA", "--batch-tokens", "50"), "a batch of 50 tokens cannot hold one sentence of 128"),
+        (train("--data", "DATA", "--batch", "50"), "a batch of 50 tokens cannot hold one sentence of 128"),
         (train("--config", "missing.toml"), "cannot read missing.toml: No such file or directory"),
         (["run"], "Missing from foveate run: RUN"),
         (
@@ -251,15 +251,16 @@ def test_shapes_that_do_not_fit(fails: Fails, copy: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ({"max_length": "x"}, "config.json: examples.max_length is 'x', but must be int"),
-        ({"source": 5}, "config.json: examples.source is 5, but must be str | None"),
-        (5, "config.json: examples is 5, but must be PairText"),
+        ({"reads": {"max_length": "x"}}, "config.json: reads.max_length is 'x', but must be int"),
+        ({"examples": {"source": 5}}, "config.json: examples.source is 5, but must be str | None"),
+        ({"examples": 5}, "config.json: examples is 5, but must be PairExamples"),
     ],
 )
 def test_a_recipe_with_something_else_in_it(fails: Fails, copy: Path, trained: Trained, text: Any, told: str) -> None:
     config = json.loads((copy / "config.json").read_text())
-    text = config["recipe"]["examples"] | text if isinstance(text, dict) else text
-    (copy / "config.json").write_text(json.dumps({**config, "recipe": {**config["recipe"], "examples": text}}))
+    ((part, own),) = text.items()
+    own = config["recipe"][part] | own if isinstance(own, dict) else own
+    (copy / "config.json").write_text(json.dumps({**config, "recipe": {**config["recipe"], part: own}}))
     assert fails("eval", copy, "--data", trained.data) == f"{copy}/{told}"
 
 

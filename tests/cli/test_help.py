@@ -143,7 +143,7 @@ def test_completed_options_exist(capsys: pytest.CaptureFixture, verb: str) -> No
 def test_short_names_of_options() -> None:
     for words in (["--lr", "0.1"], ["--lr=0.1"], ["--learning-rate", "0.1"]):
         assert settings("classify", words).training.learning_rate == 0.1
-    assert settings("translate", ["-o", "there", "-m", "rnn-luong"]).preset.name == "rnn-luong"
+    assert settings("translate", ["-o", "there", "-m", "rnn-luong"]).model == "rnn-luong"
     with pytest.raises(UserError, match=r"unknown option --lrr; did you mean --lr\?"):
         settings("classify", ["--lrr", "0.1"])
 

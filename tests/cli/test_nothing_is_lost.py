@@ -15,6 +15,7 @@ import torch
 from small import FLAGS, Trained
 
 from foveate.cli import main
+from foveate.errors import UserError
 
 Fails = Callable[..., str]
 
@@ -152,16 +153,17 @@ def test_answers_replace_nothing_that_is_read(trained: Trained, tmp_path: Path, 
 
 
 def test_a_text_for_which_there_are_no_positions(data: Path, tmp_path: Path, fails: Fails, monkeypatch, capsys) -> None:
-    """Convolutions learn positions: those before it are answered."""
+    """Convolutions learn positions: the others are answered."""
     sizes = ["--architecture.width", "16", "--architecture.max-length", "140", "--vocabulary", "120", "--threads", "1"]
     run(train(data, tmp_path / "run", "--model", "convolutional-tiny", *sizes, "--steps", "2"))
     capsys.readouterr()
     with_stdin(monkeypatch, b"red cat\n" + b"red " * 200 + b"\nred dog\n")
-    with pytest.raises(SystemExit):
-        run(["run", tmp_path / "run"])
+    with pytest.raises(SystemExit) as caught:
+        run(["run", tmp_path / "run", "--json"])
     out, err = capsys.readouterr()
-    assert len(out.splitlines()) == 1
-    assert err.startswith("foveate: line 2: 'red red red ")
+    assert caught.value.code == UserError.status
+    assert [("text" in json.loads(line)) for line in out.splitlines()] == [True, False, True]
+    assert err.startswith("'red red red ")
     assert err.endswith("positions, but the model learned only 140\n")
 
 
@@ -191,7 +193,7 @@ def test_what_does_not_attend_is_not_served(data: Path, tmp_path: Path, fails: F
         name, *rest = verb
         assert fails(name, tmp_path / "run", *rest, *["red cat"][: len(rest)]) == (
             f"rnn from {tmp_path / 'run'} does not attend: there is nothing to see; "
-            "presets of translate that do: rnn-bahdanau, rnn-luong, rnn-attentive"
+            "presets of translate that do: rnn-attentive, rnn-monotonic, rnn-hard"
         )
     message = fails("run", tmp_path / "run", "red cat", "--picture", tmp_path / "a.png")
     assert message == f"no picture to draw into {tmp_path / 'a.png'}: this model has no attention"
@@ -243,7 +245,7 @@ def test_a_perplexity_that_no_number_holds_is_null(tmp_path: Path, capsys: pytes
 
 def test_an_answer_that_an_encoding_lacks_is_told(trained: Trained, fails: Fails, monkeypatch) -> None:
     answer = [SimpleNamespace(line="café")]
-    monkeypatch.setattr("foveate.tasks.translate.Translate.answer", lambda *_: answer)
+    monkeypatch.setattr("foveate.tasks.translator.Translator.answer", lambda *_: answer)
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
     assert fails("run", trained.folder, "coffee") == "'é' cannot be written in ascii: set PYTHONIOENCODING=utf-8"
 
@@ -252,7 +254,7 @@ def test_what_takes_too_much_memory_is_told(trained: Trained, fails: Fails, monk
     def decode(*_: object) -> None:
         torch.empty(2**60)
 
-    monkeypatch.setattr("foveate.tasks.translate.Translate.answer", decode)
+    monkeypatch.setattr("foveate.tasks.translator.Translator.answer", decode)
     assert fails("run", trained.folder, "red cat").startswith("this takes more memory than there is; smaller sizes")
 
 

@@ -229,9 +229,7 @@ def test_eval_of_text_by_name(
 ) -> None:
     """Without --data: the test part of what the model was trained on."""
     asked = []
-    monkeypatch.setattr(
-        "foveate.tasks.examples.pair_text.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
-    )
+    monkeypatch.setattr("foveate.tasks.task.open_source", lambda *names, **_: asked.append(names) or words.splits(40))
     told(
         capsys,
         "train",
@@ -261,8 +259,8 @@ model = "rnn-attentive"
 [examples]
 data = "{data}"
 vocabulary = 120
-batch_tokens = 512
-validation_sentences = 30
+batch = 512
+validation_examples = 30
 [architecture]
 width = 48
 embedding = 32

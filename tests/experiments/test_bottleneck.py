@@ -13,7 +13,6 @@ from foveate.errors import UserError
 from foveate.experiments import compare, save
 from foveate.experiments.bottleneck import MODELS, Bottleneck, join_sentences
 from foveate.experiments.comparison import Comparison
-from foveate.tasks.answers.translations import alignment
 
 
 def test_neighbours_are_joined() -> None:
@@ -54,7 +53,7 @@ def test_only_what_is_named_so_attends(ran: tuple[Path, Comparison]) -> None:
     attends = {}
     for folder in (ran[0] / "bottleneck").iterdir():
         translator = load(folder)
-        attends[folder.name] = alignment(translator, "red cat", "chat rouge") is not None
+        attends[folder.name] = translator.alignment("red cat", "chat rouge") is not None
     plain = [("rnn", False), ("rnn-vector-at-every-step", False)]
     assert sorted(attends.items()) == [*plain, ("rnn-with-attention", True), ("transformer", True)]
 

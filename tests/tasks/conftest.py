@@ -15,13 +15,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import words
 
-from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.learning import learn
+from foveate.tasks.translator import Translator
 
 Folders = Callable[[str], Path]
 
 
 class Trained(NamedTuple):
-    translator: Predictor
+    translator: Translator
     folder: Path
     told: str
 
@@ -32,7 +33,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     torch.manual_seed(0)
     folder, told = tmp_path_factory.mktemp("words") / "run", StringIO()
     recipe = words.recipe(folder, steps=200, schedule="linear", log_every=20)
-    return Trained(recipe.learn(words.splits(), Console(file=told, width=200)), folder, told.getvalue())
+    return Trained(learn(recipe, words.splits(), Console(file=told, width=200)), folder, told.getvalue())
 
 
 @pytest.fixture(scope="session")

@@ -11,18 +11,17 @@ from foveate.data.text.labelled import Labelled
 from foveate.errors import UserError
 from foveate.models.text import rnn_seq2seq
 from foveate.tasks.examples.data_options import held_out
-from foveate.tasks.examples.pair_text import PairText
 from foveate.tasks.examples.prose_text import LanguageText
-from foveate.tasks.former.recipe import Training
 from foveate.tasks.language import Language
-from foveate.tasks.translate import Translate
+from foveate.tasks.translate import TASK as TRANSLATE
+from foveate.training import Training
 
 
-@pytest.mark.parametrize("name", Translate.presets())
+@pytest.mark.parametrize("name", TRANSLATE.presets())
 def test_a_recipe_survives_json(name: str) -> None:
-    recipe = Translate(examples=PairText(data=(Path("a.en"), Path("a.fr"))), model=name, architecture={"dropout": 0.25})
+    recipe = TRANSLATE.recipe(data=("a.en", "a.fr"), model=name, architecture={"dropout": 0.25})
     assert recipe.architecture.dropout == 0.25
-    assert Translate.from_json(json.loads(json.dumps(recipe.as_json())), "here") == recipe
+    assert TRANSLATE.from_json(json.loads(json.dumps(recipe.as_json())), "here") == recipe
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ def test_a_recipe_survives_json(name: str) -> None:
             {"training": {"schedule": "cos"}},
             "here: training.schedule is 'cos', but must be 'auto' or 'inverse-sqrt' or 'cosine'",
         ),
-        ({"decoding": 5}, "here: decoding is 5, but must be Decoding"),
+        ({"decoding": 5}, "here: writes.decoding is 5, but must be Decoding"),
         ({"architecture": 5}, "here: architecture is 5, but must be a table of fields"),
         ({"architecture": {"widht": 5}}, "unknown field in transformer-tiny 'widht'; did you mean width"),
         ({"model": "rn"}, "unknown model 'rn'; did you mean rnn"),
@@ -51,17 +50,17 @@ def test_a_recipe_survives_json(name: str) -> None:
 )
 def test_a_recipe_in_json_with_mistakes(values: dict, message: str) -> None:
     with pytest.raises(UserError) as caught:
-        Translate.from_json(values, "here")
+        TRANSLATE.from_json(values, "here")
     assert str(caught.value).startswith(message)
 
 
 def test_what_json_and_toml_cannot_say() -> None:
     """Whole numbers for floats, lists for tuples, text for paths; and one file needs no list."""
     values = {"training": {"clip": 2, "betas": [0, 0.5]}, "examples": {"data": ["a", "b"]}, "out": "here"}
-    recipe = Translate.from_json(values, "here")
+    recipe = TRANSLATE.from_json(values, "here")
     assert (type(recipe.training.clip), recipe.training.betas) == (float, (0.0, 0.5))
     assert (recipe.examples.data, recipe.out) == ((Path("a"), Path("b")), Path("here"))
-    assert Translate.from_json({"examples": {"data": "pairs.tsv"}}, "here").examples.data == (Path("pairs.tsv"),)
+    assert TRANSLATE.from_json({"examples": {"data": "pairs.tsv"}}, "here").examples.data == (Path("pairs.tsv"),)
 
 
 def test_what_a_table_leaves_out_is_as_the_task_has_it() -> None:
@@ -78,10 +77,10 @@ def test_what_a_table_leaves_out_is_as_the_task_has_it() -> None:
 def test_a_preset_knows_how_it_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Better than the task does, and worse than the user."""
     monkeypatch.setitem(rnn_seq2seq.TRAINING, "rnn", {"learning_rate": 0.25})
-    assert Translate(model="rnn").training == Training(learning_rate=0.25)
-    assert Translate.from_json({"model": "rnn", "training": {"steps": 7}}, "here").training.learning_rate == 0.25
-    assert Translate.from_json({"model": "rnn", "training": {"learning_rate": 1}}, "here").training.learning_rate == 1
-    assert Translate(model="rnn", training=Training(steps=7)).training == Training(steps=7)
+    assert TRANSLATE.recipe(model="rnn").training == Training(learning_rate=0.25)
+    assert TRANSLATE.from_json({"model": "rnn", "training": {"steps": 7}}, "here").training.learning_rate == 0.25
+    assert TRANSLATE.from_json({"model": "rnn", "training": {"learning_rate": 1}}, "here").training.learning_rate == 1
+    assert TRANSLATE.recipe(model="rnn", training=Training(steps=7)).training == Training(steps=7)
 
 
 def test_what_is_held_out_of_a_file_with_a_pattern() -> None:
@@ -146,7 +145,7 @@ def test_what_is_read_of_folders_and_validated_on_decides_whether_a_training_goe
 
 def test_an_unknown_field_names_fields_alone() -> None:
     with pytest.raises(
-        UserError, match=r"unknown field in here .xyzzy.; known: architecture, .*training\.steps"
+        UserError, match=r"unknown field in here .xyzzy.; known: architecture, .*training\.accumulate"
     ) as caught:
-        Translate.from_json({"xyzzy": 1}, "here")
+        TRANSLATE.from_json({"xyzzy": 1}, "here")
     assert "families" not in str(caught.value)

@@ -16,17 +16,18 @@ from torch import nn
 import foveate
 from foveate.data import ParallelText, Splits
 from foveate.errors import UserError
+from foveate.forms.translation import MeasureTranslations
 from foveate.metrics.translation import quality
-from foveate.tasks.answers.translations import Measuring, Translating, translate
-from foveate.tasks.examples.pair_text import PairText
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.translate import Translate, parts_to_validate
+from foveate.tasks.learning import Lesson, learn
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.skill import parts_to_validate
+from foveate.tasks.translate import TASK
 
 
-def train(recipe: Translate, splits: object = None) -> tuple[nn.Module, str]:
+def train(recipe: Recipe, splits: Any = None) -> tuple[nn.Module, str]:
     """The trained model, and what was told meanwhile."""
     told = StringIO()
-    return recipe.learn(splits, Console(file=told, width=200)).model, told.getvalue()
+    return learn(recipe, splits, Console(file=told, width=200)).model, told.getvalue()
 
 
 def same(one: nn.Module, other: nn.Module) -> bool:
@@ -46,7 +47,7 @@ def tsv(path: Path, count: int) -> Path:
 
 def test_a_translator_learns(trained) -> None:
     sources, references = map(list, zip(*words.pairs(60, 60), strict=True))
-    found = [one.text for one in translate(trained.translator, sources, Translating())]
+    found = [one.text for one in trained.translator(sources)]
     assert quality(found, references).bleu > 60
     losses = [row["loss"] for row in rows(trained.folder) if "loss" in row]
     assert losses[0] > 2
@@ -56,9 +57,9 @@ def test_a_translator_learns(trained) -> None:
 def test_the_best_step_is_compared_on_pairs_that_it_was_not_picked_by() -> None:
     """Unless there are too few others."""
     few, many = words.pairs(39, 1), words.pairs(140, 1)
-    often, others = parts_to_validate(few, 20)
+    often, others = parts_to_validate(few, 20, 4)
     assert (often, others) == (words.pairs(39, 1)[:20], words.pairs(39, 1))
-    often, others = parts_to_validate(many, 20)
+    often, others = parts_to_validate(many, 20, 4)
     assert (often, others) == (words.pairs(140, 1)[:20], words.pairs(140, 1)[20:100])
 
 
@@ -69,7 +70,7 @@ def test_what_is_told(trained) -> None:
         "words.600: 600 pairs",
         "words.50: 50 pairs",
         "words.600: 0 of 600 pairs left out for more than 128 tokens on a side",
-        f"rnn-attentive: {parameters:,} parameters, {len(trained.translator.processor.source)} subwords",
+        f"rnn-attentive: {parameters:,} parameters, {len(trained.translator.processor.reads.tokenizer)} subwords",
     ]
     assert "validation: bleu" in lines[4]
     assert lines[-1].startswith("kept the weights of step 200; step 200: bleu")
@@ -80,6 +81,7 @@ def test_the_folder_holds_everything(trained) -> None:
     assert names == {
         "config.json",
         "model.safetensors",
+        "processor.json",
         "source_tokenizer.json",
         "target_tokenizer.json",
         "metrics.jsonl",
@@ -91,7 +93,7 @@ def test_the_folder_holds_everything(trained) -> None:
         "task": "translate",
         "family": "rnn-seq2seq",
     }
-    assert description["architecture"]["src_vocab"] == len(trained.translator.processor.source)
+    assert description["architecture"]["src_vocab"] == len(trained.translator.processor.reads.tokenizer)
     assert description["recipe"]["model"] == "rnn-attentive"
     assert description["recipe"]["training"]["steps"] == 200
 
@@ -126,7 +128,7 @@ def test_a_training_goes_on_with_no_other_text_by_the_same_name(tmp_path: Path) 
             {"architecture": {**words.SIZES, "width": 24}},
             "has a training with architecture.width 48, not 24: resume it with 48",
         ),
-        ({"vocabulary": 121}, "has a training with examples.vocabulary 120, not 121"),
+        ({"vocabulary": 121}, "has a training with reads.vocabulary 120, not 121"),
         ({"learning_rate": 0.5}, "has a training with learning_rate 0.01, not 0.5"),
         ({"model": "rnn-bahdanau"}, "has a training with "),
     ],
@@ -179,9 +181,7 @@ def test_own_text_in_two_files_and_text_to_validate_on(tmp_path: Path) -> None:
 
 def test_text_by_name_and_own_text_to_validate_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(
-        "foveate.tasks.examples.pair_text.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
-    )
+    monkeypatch.setattr("foveate.tasks.task.open_source", lambda *names, **_: asked.append(names) or words.splits(40))
     train(words.recipe(tmp_path / "one", steps=1, source="emoji", to_language="de"))
     own = words.recipe(tmp_path / "two", steps=1, source="emoji", validation=(tsv(tmp_path / "dev.tsv", 7),))
     assert train(own)[1].splitlines()[:2] == ["words.40: 40 pairs", "dev.tsv: 7 pairs"]
@@ -217,7 +217,7 @@ def test_the_share_that_is_held_out_follows_the_size(kept: int, most: int) -> No
 )
 def test_text_that_cannot_be(tmp_path: Path, text: dict, message: str) -> None:
     with pytest.raises(UserError) as caught:
-        train(Translate(examples=PairText(**text), out=tmp_path))
+        train(TASK.recipe(**text, out=tmp_path))
     assert str(caught.value).startswith(message)
 
 
@@ -244,7 +244,7 @@ def test_words_and_characters(tmp_path: Path, tokens: str, entries: int, read: l
     model, told = train(recipe, words.splits(300))
     assert f"{entries + 4} {tokens}" in told
     assert model.config.src_vocab == entries + 4
-    tokenizer = foveate.load(tmp_path / "run").processor.source
+    tokenizer = foveate.load(tmp_path / "run").processor.reads.tokenizer
     (found,) = tokenizer.encode(["red cat"])
     assert [piece.strip("·") for piece in tokenizer.pieces(found)][-len(read) :] == read
 
@@ -256,7 +256,7 @@ def test_two_vocabularies(tmp_path: Path) -> None:
     assert sources != targets
     assert f"{sources} and {targets} subwords" in told
     loaded = foveate.load(tmp_path / "run")
-    assert (len(loaded.processor.source), len(loaded.processor.target)) == (sources, targets)
+    assert (len(loaded.processor.reads.tokenizer), len(loaded.processor.writes.tokenizer)) == (sources, targets)
     tied = words.recipe(tmp_path / "tied", steps=1, shared=False, model="transformer-base", architecture={"width": 32})
     with pytest.raises(
         UserError, match="tie='all' shares one embedding, but each language has a vocabulary of its own"
@@ -278,7 +278,7 @@ def test_lower_case(tmp_path: Path) -> None:
 
 
 def test_train_gives_what_load_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    monkeypatch.setattr("foveate.tasks.examples.pair_text.open_source", lambda *_, **__: words.splits(40))
+    monkeypatch.setattr("foveate.tasks.task.open_source", lambda *_, **__: words.splits(40))
     recipe = words.recipe(tmp_path / "run", steps=1, source="emoji")
     rows: list[dict[str, Any]] = []
     made, loaded = foveate.train(recipe, callbacks=[rows.append]), foveate.load(tmp_path / "run")
@@ -293,8 +293,8 @@ def test_text_that_was_cut_into_pieces(tmp_path: Path) -> None:
     """The pieces are the vocabulary, translations and references are joined words."""
     cut = [(source.replace("o", "o@@ "), target.replace("o", "o@@ ")) for source, target in words.pairs(60, 1)]
     text = ParallelText.from_pairs(cut)
-    predictor = words.recipe(tmp_path, 40, tokens="pieces").learn(Splits(text, text, text), Console(file=StringIO()))
-    found = predictor.task.evaluation(predictor, text, Measuring(), Console(file=StringIO()))
+    skill = learn(words.recipe(tmp_path, 40, tokens="pieces"), Splits(text, text, text), Console(file=StringIO()))
+    found = skill.compare(text, MeasureTranslations(), Console(file=StringIO()))
     assert not any("@@" in answer for answer in found.answers)
     sources, references = map(list, zip(*words.pairs(60, 1), strict=True))
     assert found.figures["chrf"] == quality(found.answers, references).chrf
@@ -305,17 +305,17 @@ def test_text_that_was_cut_into_pieces(tmp_path: Path) -> None:
 def test_a_translator_goes_on_with_other_sentences(tmp_path: Path) -> None:
     """With its vocabulary, its sizes and its letters, which are not asked for again."""
     settings = words.recipe(tmp_path / "first", steps=2, lowercase=True, shared=False)
-    first = settings.learn(words.splits(100), Console(file=StringIO()))
-    training = Training(steps=1, validate_every=1, average=1, device="cpu")
-    recipe = Translate(start=tmp_path / "first", out=tmp_path / "next", training=training)
-    assert (recipe.model, recipe.examples.lowercase, recipe.examples.shared) == ("rnn-attentive", True, False)
-    begun = recipe.build(**first.processor.sizes())
+    first = learn(settings, words.splits(100), Console(file=StringIO()))
+    once = {"steps": 1, "validate_every": 1, "average": 1, "device": "cpu"}
+    recipe = TASK.recipe(start=tmp_path / "first", out=tmp_path / "next", **once)
+    assert (recipe.model, recipe.reads.lowercase, recipe.reads.shared) == ("rnn-attentive", True, False)
+    begun = Lesson(TASK, recipe).build(**first.processor.sizes())
     assert all(torch.equal(one, first.model.state_dict()[name]) for name, one in begun.state_dict().items())
-    found = recipe.learn(words.splits(40), Console(file=StringIO()))
+    found = learn(recipe, words.splits(40), Console(file=StringIO()))
     assert found.processor.sizes() == first.processor.sizes()
     assert str(tmp_path / "first") in found.description["contents"]
 
 
 def test_a_language_is_no_folder() -> None:
     with pytest.raises(UserError, match=r"^there is no folder en to begin from; of a language, say --from-language$"):
-        Translate(start=Path("en"))
+        TASK.recipe(start=Path("en"))

@@ -15,11 +15,10 @@ import words
 import foveate
 from foveate.contracts import Hypothesis
 from foveate.data import train_bpe
-from foveate.data.text.pair_processor import PairProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError
-from foveate.tasks.answers.translations import Translating, alignment, translate
-from foveate.tasks.answers.written import Written
+from foveate.forms.processor import Processor
+from foveate.tasks.learning import learn
 
 SENTENCES = ["big house", "", "red cat dog sea", "   ", "moon"]
 
@@ -32,7 +31,7 @@ def copy(trained, tmp_path: Path) -> Path:
 
 def test_run(trained) -> None:
     found = trained.translator.run("big house")
-    assert found.input == "big house"
+    assert found.given == "big house"
     assert found.text == "grand maison"
     assert not trained.translator.model.training
     assert found.ended
@@ -43,10 +42,10 @@ def test_run(trained) -> None:
 def test_many_sentences_come_back_in_their_order(trained) -> None:
     """Empty ones stay empty; batches are of like length, and what stands in one changes nothing in another."""
     translator = trained.translator
-    found = translate(translator, SENTENCES, Translating())
-    assert [prediction.input for prediction in found] == SENTENCES
+    found = translator(SENTENCES)
+    assert [prediction.given for prediction in found] == SENTENCES
     assert [bool(prediction.text) for prediction in found] == [True, False, True, False, True]
-    assert found[1] == Written("", "", 0.0)
+    assert (found[1].text, found[1].log_prob, found[1].line) == ("", 0.0, "")
     for sentence, prediction in zip(SENTENCES, found, strict=True):
         alone = translator.run(sentence)
         assert alone.text == prediction.text
@@ -54,16 +53,17 @@ def test_many_sentences_come_back_in_their_order(trained) -> None:
 
 
 def test_nothing_to_translate(trained) -> None:
-    assert translate(trained.translator, [], Translating()) == []
-    assert [prediction.text for prediction in translate(trained.translator, ["", " "], Translating())] == ["", ""]
+    assert trained.translator([]) == []
+    assert [prediction.text for prediction in trained.translator(["", " "])] == ["", ""]
 
 
 def test_each_side_has_its_own_tokenizer(trained, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the search finds are tokens of the target's."""
     own = train_bpe(words.WORDS.values(), 60)
-    translator = replace(trained.translator, processor=PairProcessor(trained.translator.processor.source, own))
+    forms = trained.translator.processor
+    translator = replace(trained.translator, processor=Processor(forms.reads, replace(forms.writes, tokenizer=own)))
     found = [[Hypothesis(own.encode([text])[0], -1.0, -1.0) for text in ("rouge chat", "mer")]]
-    monkeypatch.setattr("foveate.tasks.answers.translations.decode_all", lambda *_: [found])
+    monkeypatch.setattr("foveate.forms.written.decode_all", lambda *_: iter([found]))
     prediction = translator.run("red cat")
     assert (prediction.text, prediction.others) == ("rouge chat", ["mer"])
 
@@ -97,8 +97,8 @@ def test_log_prob_is_that_of_the_text(trained) -> None:
     translator = trained.translator
     found = translator.run("small moon")
     (source,), (target,) = (
-        translator.processor.source.encode(["small moon"]),
-        translator.processor.target.encode([found.text]),
+        translator.processor.reads.tokenizer.encode(["small moon"]),
+        translator.processor.writes.tokenizer.encode([found.text]),
     )
     with torch.no_grad():
         logits = translator.model(
@@ -110,9 +110,10 @@ def test_log_prob_is_that_of_the_text(trained) -> None:
 
 def test_sentences_longer_than_any_in_training(trained) -> None:
     """More than 128 tokens."""
-    assert trained.translator.processor.source.encode(["red"]) == [[ANY]]
+    assert trained.translator.processor.reads.tokenizer.encode(["red"]) == [[ANY]]
     most = " ".join(["red"] * 128)
-    assert trained.translator.longer_than_training(["red cat", f"{most} red", "", most, f"{most} cat"]) == [1, 4]
+    found = trained.translator(["red cat", f"{most} red", "", most, f"{most} cat"], method="greedy", length_extra=1)
+    assert [one.long for one in found] == [False, True, False, False, True]
 
 
 def test_characters_that_were_never_seen(trained) -> None:
@@ -121,7 +122,7 @@ def test_characters_that_were_never_seen(trained) -> None:
 
 def test_alignment(trained) -> None:
     """Each word looks where its translation stands; the sentences' ends are shown as ¶."""
-    found = alignment(trained.translator, "red cat dog sea", "rouge chat chien mer")
+    found = trained.translator.alignment("red cat dog sea", "rouge chat chien mer")
     assert found.source[-1] == found.target[-1] == "¶"
     assert found.weights.shape == (len(found.target), len(found.source))
     torch.testing.assert_close(found.weights.sum(-1), torch.ones(len(found.target)))
@@ -138,43 +139,42 @@ def test_alignment_of_several_layers_is_the_most_decided_one(tmp_path: Path) -> 
     sizes = {"width": 16, "heads": 2, "feedforward": 16, "encoder_layers": 1, "decoder_layers": 3}
     # a seed with which that layer's heads look at words rather than at the end
     recipe = words.recipe(tmp_path / "run", steps=1, seed=2, model="transformer-tiny", architecture=sizes)
-    translator = recipe.learn(words.splits(40))
+    translator = learn(recipe, words.splits(40))
     with torch.no_grad():  # large queries make the weights of one layer sharp
         translator.model.decoder[1].cross.query.weight.mul_(50)
-    found = alignment(translator, "red cat", "rouge chat")
+    found = translator.alignment("red cat", "rouge chat")
     assert found.title == "decoder.1.cross, mean of 2 heads"
     torch.testing.assert_close(found.weights.sum(-1), torch.ones(len(found.target)))
 
 
 def test_no_alignment(trained, tmp_path: Path) -> None:
-    assert alignment(trained.translator, "", "rouge") is None
-    assert alignment(trained.translator, "red", "") is None
-    plain = words.recipe(tmp_path / "run", steps=1, model="rnn").learn(words.splits(40))
-    assert alignment(plain, "red cat", "rouge chat") is None
+    assert trained.translator.alignment("", "rouge") is None
+    assert trained.translator.alignment("red", "") is None
+    plain = learn(words.recipe(tmp_path / "run", steps=1, model="rnn"), words.splits(40))
+    assert plain.alignment("red cat", "rouge chat") is None
 
 
 def test_loaded_it_is_the_same(trained) -> None:
     loaded = foveate.load(trained.folder)
-    assert translate(loaded, SENTENCES, Translating()) == translate(trained.translator, SENTENCES, Translating())
-    assert loaded.task.decoding == trained.translator.task.decoding
-    assert loaded.longer_than_training(["red cat"]) == []
+    assert loaded(SENTENCES) == trained.translator(SENTENCES)
+    assert loaded.recipe.writes.decoding == trained.translator.recipe.writes.decoding
+    assert not loaded.run("red cat").long
     assert not loaded.model.training
-    one, other = (alignment(each, "red cat", "rouge chat").weights for each in (loaded, trained.translator))
+    one, other = (each.alignment("red cat", "rouge chat").weights for each in (loaded, trained.translator))
     assert torch.equal(one, other)
 
 
 def test_a_folder_may_be_moved_and_lose_its_checkpoints(copy: Path, trained) -> None:
     shutil.rmtree(copy / "checkpoints")
     (copy / "metrics.jsonl").unlink()
-    found = translate(foveate.load(str(copy)), SENTENCES, Translating())
-    assert found == translate(trained.translator, SENTENCES, Translating())
+    assert foveate.load(str(copy))(SENTENCES) == trained.translator(SENTENCES)
 
 
 def test_the_folder_says_how_to_decode(copy: Path) -> None:
     config = json.loads((copy / "config.json").read_text())
-    config["recipe"]["decoding"]["method"] = "greedy"
+    config["recipe"]["writes"]["decoding"]["method"] = "greedy"
     (copy / "config.json").write_text(json.dumps(config))
-    assert foveate.load(copy).task.decoding == Decoding(method="greedy")
+    assert foveate.load(copy).recipe.writes.decoding == Decoding(method="greedy")
 
 
 def test_a_device_that_is_not_there(copy: Path) -> None:
@@ -261,7 +261,11 @@ def leaves(values: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple
 def test_any_value_of_another_kind_is_told_in_one_line(trained, tmp_path: Path) -> None:
     """A list where something else stood, at each place of config.json that loading reads."""
     config = json.loads((trained.folder / "config.json").read_text())
-    read = [place for place in leaves(config) if place[0] != "recipe" or place[1:2] in ((), ("decoding",))]
+    read = [
+        place
+        for place in leaves(config)
+        if place[0] != "recipe" or place[1:3] in ((), ("writes",), ("writes", "decoding"))
+    ]
     assert len(read) > 25
     for place in read:
         folder = tmp_path / "-".join(place)

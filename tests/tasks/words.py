@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from foveate.data import ParallelText, Splits
-from foveate.tasks.examples.pair_text import PairText
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.translate import Translate
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.translate import TASK
 
 WORDS = {
     "red": "rouge",
@@ -50,11 +49,14 @@ def splits(train: int = 600) -> Splits:
     return Splits(*(ParallelText.from_pairs(pairs(count, count), f"words.{count}") for count in (train, 50, 60)))
 
 
-def recipe(out: Path, steps: int, **changes: Any) -> Translate:
+def recipe(out: Path, steps: int, **changes: Any) -> Recipe:
     """A small attentive translator; `changes` are fields of any part of the recipe, "model" and "architecture"."""
-    text = {"vocabulary": 120, "batch_tokens": 512, "validation_sentences": 50}
-    training = {
-        "steps": steps,
+    settings = {
+        "model": "rnn-attentive",
+        "architecture": SIZES,
+        "vocabulary": 120,
+        "batch": 512,
+        "validation_examples": 50,
         "learning_rate": 1e-2,
         "schedule": "constant",
         "warmup": 10,
@@ -64,9 +66,4 @@ def recipe(out: Path, steps: int, **changes: Any) -> Translate:
         "label_smoothing": 0.0,
         "device": "cpu",
     }
-    for name in list(changes):
-        for part, kind in ((text, PairText), (training, Training)):
-            if name in kind.__dataclass_fields__:
-                part[name] = changes.pop(name)
-    settled = {"model": "rnn-attentive", "architecture": SIZES, **changes}
-    return Translate(examples=PairText(**text), training=Training(**training), out=out, **settled)
+    return TASK.recipe(**{**settings, "steps": steps, "out": out, **changes})

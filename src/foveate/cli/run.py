@@ -18,7 +18,7 @@ from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
 from foveate.data import read_lines, utf8
 from foveate.data.tokens.chat import Message
-from foveate.errors import TextError, UserError, one_line
+from foveate.errors import TextError, UserError, one_line, quoted
 from foveate.files import check_place
 from foveate.forms.form import Failure
 from foveate.tasks.protocols import Prediction
@@ -99,8 +99,9 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _reason(failure: Failure) -> str:
-    """Why an input could not be read, with its name."""
-    return failure.reason if failure.given in failure.reason else f"{failure.given}: {failure.reason}"
+    """Why an input could not be read, with its name or its beginning."""
+    named = failure.given in failure.reason or quoted(failure.given) in failure.reason
+    return failure.reason if named else f"{failure.given}: {failure.reason}"
 
 
 def _print(given: str, prediction: Prediction, asked: Run) -> None:

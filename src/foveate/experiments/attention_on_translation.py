@@ -16,9 +16,7 @@ from rich.console import Console
 from foveate.config import from_dict
 from foveate.contracts import Batch, Generator
 from foveate.data import ParallelText, Splits, open_source
-from foveate.data.buckets import BucketedBatches
-from foveate.data.text.pair_buckets import PairBuckets
-from foveate.decoding import Decoding, step_scores
+from foveate.decoding import step_scores
 from foveate.errors import UserError, at_least, unknown
 from foveate.experiments import translation_report
 from foveate.experiments.alignment_error import alignment_quality, diagonal, is_alignable, messages
@@ -29,12 +27,11 @@ from foveate.experiments.measuring import side_by_side
 from foveate.experiments.translation_report import Measured, Speeds
 from foveate.metrics.translation import quality
 from foveate.tasks import load
-from foveate.tasks.answers.translations import Translating, translate
-from foveate.tasks.examples.pair_text import PairText
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.translate import Translate
-from foveate.training import CrossEntropy
+from foveate.tasks.learning import learn
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.skill import Skill
+from foveate.tasks.translate import TASK
+from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater
 
 RADIUS = 5
@@ -63,8 +60,8 @@ RESULTS = "row.json"
 FIXED = ("from_language", "to_language", "steps", "width", "vocabulary", "sentences", "seed")
 """The options on which the results of a row depend."""
 
-BATCH_TOKENS, LONGEST = 1024, 128
-"""The greatest number of tokens in a batch, and in a training message."""
+BATCH_TOKENS = 1024
+"""The greatest number of tokens in a batch."""
 
 
 @dataclass
@@ -142,32 +139,28 @@ def _folder(options: AttentionOnTranslation, name: str) -> Path:
     return options.out / "translation" / name
 
 
-def _recipe(options: AttentionOnTranslation, name: str) -> Translate:
+def _recipe(options: AttentionOnTranslation, name: str) -> Recipe:
     preset, fields = ROWS[name]
-    return Translate(
-        examples=PairText(
-            source="emoji",
-            from_language=options.from_language,
-            to_language=options.to_language,
-            vocabulary=options.vocabulary,
-            batch_tokens=BATCH_TOKENS,
-            validation_sentences=100,
-        ),
+    return TASK.recipe(
+        source="emoji",
+        from_language=options.from_language,
+        to_language=options.to_language,
+        vocabulary=options.vocabulary,
+        batch=BATCH_TOKENS,
+        validation_examples=100,
         model=preset,
         architecture={"embedding": options.width, "width": options.width, "dropout": 0.1, **fields},
         out=_folder(options, name),
-        training=Training(
-            steps=options.steps,
-            learning_rate=4e-3,
-            schedule="linear",
-            warmup=100,
-            validate_every=options.steps,
-            save_every=250,
-            average=1,
-            seed=options.seed,
-            device="cpu",
-            threads=options.threads,
-        ),
+        steps=options.steps,
+        learning_rate=4e-3,
+        schedule="linear",
+        warmup=100,
+        validate_every=options.steps,
+        save_every=250,
+        average=1,
+        seed=options.seed,
+        device="cpu",
+        threads=options.threads,
     )
 
 
@@ -179,10 +172,10 @@ def _row(
 
     def measure() -> dict[str, Any]:
         recipe = _recipe(options, name)
-        translator = recipe.learn(splits, console)
+        translator = learn(recipe, splits, console)
         sources, references = map(list, zip(*unseen, strict=True))
-        translations = [each.text for each in translate(translator, sources, Translating(Decoding(method="greedy")))]
-        known = messages(unseen, translator.processor.source, translator.processor.target)
+        translations = [each.text for each in translator(sources, method="greedy")]
+        known = messages(unseen, translator.processor.reads.tokenizer, translator.processor.writes.tokenizer)
         scores = quality(translations, references)
         measured = Measured(
             bleu=scores.bleu,
@@ -207,17 +200,15 @@ def _last_metrics(path: Path) -> dict[str, float]:
     return next({name: float(value) for name, value in row.items()} for row in reversed(rows) if "loss" in row)
 
 
-def _batch(translators: dict[str, Predictor], text: ParallelText, options: AttentionOnTranslation) -> Batch:
+def _batch(translators: dict[str, Skill], text: ParallelText, options: AttentionOnTranslation) -> Batch:
     """A training batch. All translators have the same tokenizer, trained on the same text."""
-    processor = next(iter(translators.values())).processor
-    batches = BucketedBatches(PairBuckets(text, processor, LONGEST), BATCH_TOKENS, options.seed)
-    return next(batches.epoch(0))
+    return next(iter(next(iter(translators.values())).batches(text).epoch(0)))
 
 
-def _speeds(translators: dict[str, Predictor], batch: Batch, options: AttentionOnTranslation) -> Speeds:
+def _speeds(translators: dict[str, Skill], batch: Batch, options: AttentionOnTranslation) -> Speeds:
     """Target tokens a second of each translator, in training and in decoding step by step, on the same batch."""
     models = {name: translator.model for name, translator in translators.items()}
-    special = next(iter(translators.values())).processor.target.special
+    special = next(iter(translators.values())).processor.writes.tokenizer.special
     updaters = {name: Updater(model, CrossEntropy(0.1), Training(device="cpu")) for name, model in models.items()}
 
     def learn(name: str) -> None:

@@ -18,7 +18,6 @@ import tyro
 from rich.console import Console
 
 from foveate.data import ParallelText, Splits, open_source
-from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.experiments import bottleneck_report
 from foveate.experiments.bottleneck_report import Group, Times
@@ -28,12 +27,11 @@ from foveate.experiments.measuring import side_by_side
 from foveate.metrics.translation import quality_by_length
 from foveate.special_tokens import LEARNED
 from foveate.tasks import load
-from foveate.tasks.answers.translations import Translating, translate
 from foveate.tasks.examples.data_options import held_out
-from foveate.tasks.examples.pair_text import PairText
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.translate import Translate
+from foveate.tasks.learning import learn
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.skill import Skill
+from foveate.tasks.translate import TASK
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "RNN": ("rnn", {"tie": "all"}),
@@ -161,29 +159,30 @@ def join_sentences(text: ParallelText, most: int, seed: int, between: str) -> Pa
     return ParallelText.from_pairs(pairs, f"{text.name}, joined")
 
 
-def _recipe(options: Bottleneck, name: str) -> Translate:
+def _recipe(options: Bottleneck, name: str) -> Recipe:
     preset, fields = MODELS[name]
     widths, rate = dict.fromkeys(("embedding", "width"), options.width), 4e-3
     if preset.startswith("transformer"):
         # With Adam, the best learning rate is inversely proportional to the width (Yang et al. 2022).
         widths, rate = {"width": options.width}, 4e-3 * 128 / options.width
-    return Translate(
-        examples=PairText(vocabulary=options.vocabulary, batch_tokens=1024, max_length=256, validation_sentences=100),
+    return TASK.recipe(
+        vocabulary=options.vocabulary,
+        batch=1024,
+        max_length=256,
+        validation_examples=100,
         model=preset,
         architecture={**widths, "dropout": 0.1, **fields},
         out=options.out / "bottleneck" / name.replace(",", "").replace(" ", "-").lower(),
-        training=Training(
-            steps=options.steps,
-            learning_rate=rate,
-            schedule="linear",
-            warmup=200,
-            validate_every=options.steps,
-            save_every=250,
-            average=1,
-            seed=options.seed,
-            device="cpu",
-            threads=options.threads,
-        ),
+        steps=options.steps,
+        learning_rate=rate,
+        schedule="linear",
+        warmup=200,
+        validate_every=options.steps,
+        save_every=250,
+        average=1,
+        seed=options.seed,
+        device="cpu",
+        threads=options.threads,
     )
 
 
@@ -195,11 +194,11 @@ def _conditions(options: Bottleneck, name: str) -> str:
     return training_conditions(load(_recipe(options, name).out).model)
 
 
-def _by_length(recipe: Translate, splits: Splits, options: Bottleneck, console: Console) -> list[Group]:
+def _by_length(recipe: Recipe, splits: Splits, options: Bottleneck, console: Console) -> list[Group]:
     """Train a translator and measure its quality by groups of source lengths in words."""
-    translator = recipe.learn(splits, console)
+    translator = learn(recipe, splits, console)
     sources, references = map(list, zip(*splits.test, strict=True))
-    found = [each.text for each in translate(translator, sources, Translating(Decoding(method="greedy")))]
+    found = [each.text for each in translator(sources, method="greedy")]
     return [
         {
             "shortest": group.shortest,
@@ -224,14 +223,12 @@ def _write(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
         model.prefill(target, source=source, source_lengths=torch.tensor([source.shape[1]]))
 
 
-def _times(
-    translators: dict[str, Predictor], run_of: Callable[..., None], lengths: Sequence[int], repeats: int
-) -> Times:
+def _times(translators: dict[str, Skill], run_of: Callable[..., None], lengths: Sequence[int], repeats: int) -> Times:
     """Seconds for one sentence of each length, by model; measurements are interleaved."""
     found: Times = {name: {} for name in translators}
     for length in lengths:
         tokens = torch.randint(
-            LEARNED.first_word, min(len(each.processor.source) for each in translators.values()), (1, length)
+            LEARNED.first_word, min(len(each.processor.reads.tokenizer) for each in translators.values()), (1, length)
         )
         runs = {name: partial(run_of, each.model, tokens, tokens) for name, each in translators.items()}
         for name, seconds in side_by_side(runs, repeats).items():

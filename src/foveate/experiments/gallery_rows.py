@@ -29,7 +29,7 @@ def _bench(name: str, shows: str, minutes: float, page: str, *pictures: str) -> 
 
 
 SHORT = "--learning-rate 0.003 --schedule linear --warmup 100 --validate-every 200 --average 1 --threads 1"
-MESSAGES = "--vocabulary 2000 --batch-tokens 1024 --validation-sentences 200 --architecture.dropout 0.1 "
+MESSAGES = "--vocabulary 2000 --batch 1024 --validation-examples 200 --architecture.dropout 0.1 "
 MESSAGES += "--steps 900 --learning-rate 0.003 --schedule linear --warmup 100 --validate-every 300 --average 1"
 
 MESSAGE = "woman singer dark skin tone, man in lotus position medium-light skin tone"

@@ -107,12 +107,12 @@ def _speed(options: Parallel, way: str, width: int, batch_tokens: int) -> float:
     half = options.steps // 2
     settings = {
         "vocabulary": WORDS,
-        "batch-tokens": batch_tokens,
+        "batch": batch_tokens,
         "steps": 2 * half,
         "log-every": half,
         "validate-every": 10**6,
         "save-every": 10**6,
-        "validation-sentences": 1,
+        "validation-examples": 1,
         "threads": options.threads,
         "seed": options.seed,
         "parallel": WAYS[way],

@@ -23,7 +23,7 @@ RESULTS = "row.json"
 """The file of results in the folder of each row."""
 
 TRANSLATOR: dict[str, Any] = {
-    "examples": {"source": "emoji", "vocabulary": 1000, "batch_tokens": 1024, "validation_sentences": 500},
+    "examples": {"source": "emoji", "vocabulary": 1000, "batch": 1024, "validation_examples": 500},
     "model": "transformer-tiny",
 }
 """Emoji names, English-French: learned in minutes, and words of a name change places."""

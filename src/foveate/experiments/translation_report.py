@@ -8,8 +8,7 @@ from foveate.data import ParallelText
 from foveate.experiments.alignment_error import AlignmentQuality
 from foveate.experiments.comparison import Table
 from foveate.experiments.gradient_variance import GradientVariance
-from foveate.tasks.answers.translations import alignment
-from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.translator import Translator
 from foveate.viewer import Alignment, plot_alignments
 
 PICTURED = 2
@@ -81,14 +80,14 @@ def _of_choices(name: str, training: Mapping[str, float], variance: GradientVari
     )
 
 
-def maps(translators: Mapping[str, Predictor], unseen: ParallelText) -> Picture | None:
+def maps(translators: Mapping[str, Translator], unseen: ParallelText) -> Picture | None:
     """The attention maps of all translators for one message with its reference."""
     lines = zip(unseen, unseen.notes, strict=True)
     pairs = [pair for pair, emoji in lines if len(emoji.split()) == PICTURED][:1]
     found = []
     for source, target in pairs:
         for name, translator in translators.items():
-            seen = alignment(translator, source, target)
+            seen = translator.alignment(source, target)
             if seen is not None:
                 found.append(Alignment(seen.weights, seen.target, seen.source, name))
     return plot_alignments(found, columns=3) if found else None

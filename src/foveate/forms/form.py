@@ -69,6 +69,9 @@ class Failure:
 class Answer:
     """The answer to one input. Each form that is written adds what it decided."""
 
+    called: ClassVar[str] = "Answer"
+    """What stands before it on the page of a look."""
+
     given: str = ""
     """The input as it was given."""
     prefix: tuple[str, ...] = ()
@@ -95,7 +98,7 @@ class Answer:
     @property
     def look_line(self) -> str:
         """The answer on the page of a look; empty for an answer that is no text."""
-        return f"Answer: {line}" if (line := self.line.replace("\t", " ")) else ""
+        return f"{self.called}: {line}" if (line := self.line.replace("\t", " ")) else ""
 
     @property
     def notes(self) -> list[str]:
@@ -155,7 +158,7 @@ class Form:
         return ", ".join(f"{size:,} {name.replace('_', ' ')}" for name, size in self.sizes().items())
 
     def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:
-        """Lines for the user about examples to validate on: what a vocabulary lacks; `name` is the dataset's."""
+        """Lines for the user about examples to validate on, of the dataset of this name: what a vocabulary lacks."""
         return []
 
     @property
@@ -259,8 +262,11 @@ class InputForm(Form):
         """What examples have in common that must be on one side of a split: their content."""
         return example.content()
 
-    def check_model(self, model: nn.Module) -> None:
-        """Raise UserError for settings that do not fit a model, before any data is read. `model` has no weights yet."""
+    def check_training(self, model: nn.Module, batch: int) -> None:
+        """Raise UserError for settings that do not fit a model or the size of a batch, before any data is read.
+
+        `model` has no weights yet.
+        """
 
     def buckets(self, train: Dataset[Any], processor: Any) -> Buckets:
         """The examples to learn from, prepared by a `Processor`, in buckets of which each fits into memory."""

@@ -29,7 +29,7 @@ from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.decoding.settings import longest_outputs
 from foveate.errors import UserError, at_least, at_most
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Answer, Changes, Learned, OutputForm, Row
+from foveate.forms.form import Answer, Changes, Form, Learned, OutputForm, Row
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.inference.cpu import Precision
 from foveate.sight import Sight
@@ -59,6 +59,8 @@ class WriteOptions:
 class WrittenAnswer(Answer):
     """The best text that a model wrote, and what else it found."""
 
+    called: ClassVar[str] = "Output"
+
     text: str = ""
     log_prob: float = 0.0
     """The log-probability of the tokens that were written, in nats."""
@@ -77,6 +79,10 @@ class WrittenAnswer(Answer):
     @property
     def title(self) -> str:
         return self.text
+
+    @property
+    def notes(self) -> list[str]:
+        return [] if self.ended else ["The text reached the length limit."]
 
 
 @dataclass
@@ -104,6 +110,10 @@ class Written(OutputForm):
 
     def check(self) -> None:
         self.decoding.check()
+
+    @classmethod
+    def load_part(cls, name: str, path: Path) -> Any:
+        return load_text_tokenizer(path)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -201,18 +211,20 @@ class Written(OutputForm):
     def rows(self, sight: Sight, model: nn.Module, answer: WrittenAnswer, before: int) -> list[Row]:
         """Each token and the end, in the layer that looks most decidedly, as the mean of its heads; none for an empty
         text."""
-        heads = self.decided_heads(sight, answer)
-        if heads is None or not answer.tokens:
+        found = self.decided_heads(sight, answer)
+        if found is None or not answer.tokens:
             return []
+        site, heads = found
+        where = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
         names = [*self.tokenizer.pieces(answer.tokens), self.end_sign]
-        return [Row(name, weights) for name, weights in zip(names, heads.mean(0), strict=True)]
+        return [Row(name, weights, where) for name, weights in zip(names, heads.mean(0), strict=True)]
 
-    def decided_heads(self, sight: Sight, answer: WrittenAnswer) -> Float[Tensor, "H T S"] | None:
-        """The weights of the heads of the layer that looks most decidedly from the tokens at the input."""
+    def decided_heads(self, sight: Sight, answer: WrittenAnswer) -> tuple[str, Float[Tensor, "H T S"]] | None:
+        """The site that looks most decidedly from the tokens at the input, and the weights of its heads."""
         count = len(answer.tokens) + 1
         sites = [name for name in sight.sites if sight[name].shape[2] == count and self.attends_from(name)]
-        found = [sight[name].weights()[0].float().cpu() for name in sites]
-        return max(found, key=self.decidedness, default=None)
+        found = [(name, sight[name].weights()[0].float().cpu()) for name in sites]
+        return max(found, key=lambda one: self.decidedness(one[1]), default=None)
 
     def attends_from(self, site: str) -> bool:
         """Whether what is written looks at the input at this site."""
@@ -232,7 +244,7 @@ class Written(OutputForm):
 class WrittenWords(Written):
     """A text of tokens, whose vocabulary is learned from the texts of the examples."""
 
-    saved_apart: ClassVar[Mapping[str, str]] = {"vocabulary_of_texts": "tokenizer.json"}
+    saved_apart: ClassVar[Mapping[str, str]] = {"tokenizer": "tokenizer.json"}
 
     tokens: Tokens = "words"
     """What a text is cut into."""
@@ -240,31 +252,20 @@ class WrittenWords(Written):
     """How many of them to learn, at most."""
     lowercase: bool = True
     """Write lower case only."""
-    vocabulary_of_texts: Learned[Any] = None
-    """The tokenizer."""
+    tokenizer: Learned[Any] = None
 
     def check(self) -> None:
         super().check()
         check_vocabulary(self.vocabulary)
 
     def check_learned(self) -> None:
-        if self.vocabulary_of_texts is None:
-            raise UserError("the tokenizer is missing")
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        found: Tokenizer = self.vocabulary_of_texts
-        return found
+        require_tokenizer(self, "tokenizer")
 
     def learn(self, train: Dataset[Any], reads: Any, architecture: Any) -> "WrittenWords":
         found = copy(self)
         texts = (text for example in train for text in self.texts(example))
-        found.vocabulary_of_texts = TRAINERS[self.tokens](texts, self.vocabulary, self.lowercase)
+        found.tokenizer = TRAINERS[self.tokens](texts, self.vocabulary, self.lowercase)
         return found
-
-    @classmethod
-    def load_part(cls, name: str, path: Path) -> Any:
-        return load_text_tokenizer(path)
 
 
 @dataclass
@@ -298,6 +299,12 @@ class WrittenCharacters(Written):
     def notes(self, examples: Sequence[Any]) -> list[str]:
         characters = [character for one in examples for text in self.texts(one) for character in text]
         return unseen_labels("characters", characters, self.characters)
+
+
+def require_tokenizer(form: Form, name: str) -> None:
+    """Raise UserError where the file of a form's tokenizer was missing."""
+    if getattr(form, name) is None:
+        raise UserError(f"there is no {form.saved_apart[name]}")
 
 
 def as_generator(model: nn.Module) -> Any:

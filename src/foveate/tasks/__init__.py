@@ -56,11 +56,6 @@ def _rows() -> Iterator[tuple[str, Row]]:
 
 
 TASKS: dict[str, Row] = {
-    "translate": Row(
-        "foveate.tasks.translate",
-        "Translate",
-        ("rnn-seq2seq", "convolutional-seq2seq", "transformer"),
-    ),
     "classify": Row(
         "foveate.tasks.classify",
         "Classify",
@@ -93,6 +88,15 @@ TASKS: dict[str, Row] = {
 """The row of each task."""
 
 TASKS |= _rows()
+
+ORDER = (
+    *("translate", "classify", "tag", "embed", "match", "pair", "autoencode", "cloze", "language", "ask", "answer"),
+    *("caption", "draw", "match-image", "gan", "classify-image", "complete-image", "read", "walk", "control"),
+    *("classify-sound", "transcribe", "speak", "reward", "dpo", "rlhf", "detect"),
+)
+"""The order in which tasks are listed."""
+
+TASKS = {name: TASKS[name] for name in sorted(TASKS, key=lambda name: (*ORDER, name).index(name))}
 
 
 def task_class(task: str) -> Any:

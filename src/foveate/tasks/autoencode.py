@@ -23,13 +23,12 @@ from foveate.metrics.reconstruction import fidelity
 from foveate.sight import look
 from foveate.tasks.answers.reconstruction import REWRITINGS, Rewriting
 from foveate.tasks.answers.text_vectors import passage_of, rewrite, vectors_of
-from foveate.tasks.answers.translations import END_SIGN
 from foveate.tasks.examples.data_options import subsample
 from foveate.tasks.examples.prose_text import FILES, AutoencodeText
 from foveate.tasks.examples.text_task import TextTask
 from foveate.tasks.former.predictor import Measured, Predictor
 from foveate.tasks.former.recipe import Architecture, Training
-from foveate.tasks.protocols import ModelInputs, Writing
+from foveate.tasks.protocols import END_SIGN, ModelInputs, Writing
 from foveate.tasks.run_folder import check_unchanged
 from foveate.training import Batches
 from foveate.viewer import Alignment, plot_alignments

@@ -8,7 +8,7 @@ from as many steps, so that a busy machine changes how long it takes and not how
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import tyro
 from rich.console import Console
@@ -17,11 +17,10 @@ from rich.table import Table
 from foveate.data import ParallelText, Splits, open_source
 from foveate.errors import at_least
 from foveate.metrics.translation import Quality, quality
-from foveate.tasks.answers.translations import Translating, alignment, translate
-from foveate.tasks.examples.pair_text import PairText
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.translate import Translate
+from foveate.tasks.learning import learn
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.translate import TASK
+from foveate.tasks.translator import Translator
 from foveate.viewer import Alignment, plot_alignments, save_figure
 
 MODELS: dict[str, tuple[str, dict[str, Any], float]] = {
@@ -70,7 +69,7 @@ def demo(options: Demo, console: Console | None = None) -> None:
     translators = {}
     for preset, (name, fields, rate) in MODELS.items():
         console.rule(f"{name}, {options.steps:,} steps")
-        translators[name] = _recipe(options, preset, fields, rate).learn(splits)
+        translators[name] = cast(Translator, learn(_recipe(options, preset, fields, rate), splits))
     console.rule("messages of names that none of the three has seen")
     _compare(translators, splits.test, console)
     _translate(translators, splits.test, console)
@@ -82,33 +81,29 @@ def demo(options: Demo, console: Console | None = None) -> None:
     console.print(f"         foveate look {last} '{message}'", markup=False, highlight=False, soft_wrap=True)
 
 
-def _recipe(options: Demo, preset: str, fields: dict, rate: float) -> Translate:
-    return Translate(
-        examples=PairText(
-            source="emoji",
-            from_language=options.from_language,
-            to_language=options.to_language,
-            vocabulary=2000,
-            batch_tokens=1024,
-            validation_sentences=200,
-        ),
+def _recipe(options: Demo, preset: str, fields: dict[str, Any], rate: float) -> Recipe:
+    return TASK.recipe(
+        source="emoji",
+        from_language=options.from_language,
+        to_language=options.to_language,
+        vocabulary=2000,
+        batch=1024,
+        validation_examples=200,
         model=preset,
         architecture=fields,
         out=options.out / preset,
-        training=Training(
-            steps=options.steps,
-            learning_rate=rate,
-            schedule="linear",
-            warmup=100,
-            validate_every=300,
-            save_every=300,
-            average=1,
-            seed=options.seed,
-        ),
+        steps=options.steps,
+        learning_rate=rate,
+        schedule="linear",
+        warmup=100,
+        validate_every=300,
+        save_every=300,
+        average=1,
+        seed=options.seed,
     )
 
 
-def _compare(translators: dict[str, Predictor], test: ParallelText, console: Console) -> None:
+def _compare(translators: dict[str, Translator], test: ParallelText, console: Console) -> None:
     """A table of quality by the number of names, and by how much attention is ahead where messages are long."""
     sources, references = map(list, zip(*test, strict=True))
     names = [len(emoji.split()) for emoji in test.notes]
@@ -118,7 +113,7 @@ def _compare(translators: dict[str, Predictor], test: ParallelText, console: Con
     long: dict[str, Quality] = {}
     for title, translator in translators.items():
         table.add_column(title, justify="right")
-        found = [prediction.text for prediction in translate(translator, sources, Translating())]
+        found = [prediction.text for prediction in translator(sources)]
         for number in sorted(set(names)):
             rows.setdefault(str(number), []).append(_scores(_part(found, references, names, number, number)))
         long[title] = _part(found, references, names, LONG, max(names))
@@ -148,7 +143,7 @@ def _scores(measured: Quality) -> str:
     return f"{measured.bleu:.1f} / {measured.chrf:.1f}"
 
 
-def _translate(translators: dict[str, Predictor], test: ParallelText, console: Console) -> None:
+def _translate(translators: dict[str, Translator], test: ParallelText, console: Console) -> None:
     """The first unseen messages, of growing length, as each model translates them."""
     shown = sorted(zip(test.notes, test, strict=True), key=lambda line: len(line[0].split()))
     for emoji, (source, reference) in shown[:: max(1, len(shown) // SHOWN)][:SHOWN]:
@@ -159,14 +154,14 @@ def _translate(translators: dict[str, Predictor], test: ParallelText, console: C
     console.print()
 
 
-def _draw(translators: dict[str, Predictor], options: Demo, splits: Splits) -> list[Path]:
+def _draw(translators: dict[str, Translator], options: Demo, splits: Splits) -> list[Path]:
     """A heatmap of each phrase, with a map for each model that attends."""
     phrases = PHRASES.get(options.from_language) or [source for source, _ in splits.test][:2]
     paths = []
     for number, phrase in enumerate(phrases, 1):
         maps: list[Alignment] = []
         for title, translator in translators.items():
-            found = alignment(translator, phrase, translator.run(phrase).text)
+            found = translator.alignment(phrase, translator.run(phrase).text)
             if found is not None:
                 maps.append(Alignment(found.weights, found.target, found.source, f"{title}: {found.title}"))
         if maps:

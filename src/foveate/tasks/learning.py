@@ -102,6 +102,7 @@ class Lesson:
         if self.recipe.examples.data and not self.recipe.examples.validation and splits is None:
             by_name[HELD_OUT] = held_out_every(len(train_part) + len(validation))
         self._train(skill, batches, validation, by_name, console, callbacks)
+        skill.folder = self.recipe.out
         return skill
 
     # -- before the training
@@ -133,7 +134,7 @@ class Lesson:
             model = self.build(**dict.fromkeys(models.sizes_of_data(self.plan.preset.family), 1))
         check_memory(model, device, recipe.training.parallel)
         if not begun:
-            recipe.reads.check_model(model)
+            recipe.reads.check_training(model, recipe.examples.batch)
         if begun:
             Checkpoints(recipe.out / CHECKPOINTS, recipe.training, self.identity()).check()
 

@@ -109,10 +109,10 @@ class Skills:
 
 
 def predictors(found: bundle.Bundle | None = None) -> "Predictors | Skills":
-    """What loads what was trained into a folder; without a folder, that of the first task."""
+    """What loads what was trained into a folder; without a folder, a translator."""
     from foveate.tasks.former.predictor import Predictors
 
-    task = next(iter(TASKS)) if found is None else str(found.description.get("task"))
+    task = "translate" if found is None else str(found.description.get("task"))
     if found is not None and task not in TASKS:
         raise unknown(f"task in {found.folder / bundle.CONFIG}", task, TASKS)
     page = task_class(task)

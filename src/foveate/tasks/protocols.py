@@ -12,6 +12,9 @@ from foveate.contracts import Picture
 from foveate.decoding import Decoding
 from foveate.training.settings import check_seed
 
+END_SIGN = "¶"
+"""Stands for the end of a text in pictures."""
+
 START_SIGN = "<start>"
 """Stands for the beginning of a text in pictures."""
 

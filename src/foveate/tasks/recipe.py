@@ -43,6 +43,21 @@ class Examples:
             at_least(1, name, getattr(self, name))
 
 
+@dataclass
+class PairExamples(Examples):
+    """Which pairs of texts to learn from."""
+
+    from_language: str = "en"
+    """Language to translate from, for text by name and programs' translations."""
+    to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
+    """Language to translate to, likewise."""
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Both languages."""
+        return self.from_language, self.to_language
+
+
 @dataclass(kw_only=True)
 class Recipe(Generic[E, R, W, O, A]):
     """The settings of a training. `Task.recipe` makes one; flags and config files are derived from it."""
@@ -81,7 +96,7 @@ class Recipe(Generic[E, R, W, O, A]):
 def plain_values(value: Any) -> Any:
     """A setting as plain values; of a form its settings alone."""
     if isinstance(value, Form):
-        return {name: getattr(value, name) for name in setting_names(type(value))}
+        return {name: plain_values(getattr(value, name)) for name in setting_names(type(value))}
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 

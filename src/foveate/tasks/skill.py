@@ -17,6 +17,7 @@ from foveate.contracts import Output, Picture
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import even_groups
+from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError, quoted, unknown
 from foveate.forms.checks import without_too_long
 from foveate.forms.form import Answer, Failure
@@ -378,12 +379,12 @@ class Skill:
     def examples_to_validate(self, validation: Dataset[Any], console: Console) -> Sequence[Any]:
         """The examples that validate, without those that are damaged or take more positions than the model has."""
         reads, count = self.processor.reads, self.recipe.examples.validation_examples
-        some = self.some(validation, (1 + self.processor.writes.thoroughness) * count)
-        chosen = Dataset(validation.name, some, validation.unit)
-        usable: Dataset[Any] = reads.usable(chosen)
-        if len(usable) < len(chosen):
-            console.print(usable.report, markup=False, highlight=False)
-        examples = [*usable]
+        examples = [*self.some(validation, (1 + self.processor.writes.thoroughness) * count)]
+        if not isinstance(validation, StreamedText):  # a text has no files that could be damaged
+            usable: Dataset[Any] = reads.usable(Dataset(validation.name, examples, validation.unit))
+            if len(usable) < len(examples):
+                console.print(usable.report, markup=False, highlight=False)
+            examples = [*usable]
         for form in (reads, self.processor.writes):
             for line in form.warnings(validation.name, examples):
                 console.print(line, markup=False, highlight=False)

@@ -140,7 +140,7 @@ class Task:
         usual = {part: getattr(self, part) for part in PARTS} | {"training": self.usual_training(preset)}
         for part, own in usual.items():
             if isinstance(given := values.get(part), dict):
-                values[part] = {**_settings(own), **given}
+                values[part] = _merged(_settings(own), given)
         shape = self._plain_type(usual)
         plain = from_dict(shape, values, where)
         found = {part.name: getattr(plain, part.name) for part in fields(plain)}
@@ -154,6 +154,7 @@ class Task:
             (part, type(own), field(default_factory=partial(replace, own))) for part, own in usual.items()
         ]
         rows += [
+            ("architecture", Any, field(default=None)),  # checked against the preset's own fields
             ("model", str, field(default=self.model)),
             ("out", Path, field(default=self.out)),
             ("start", Path | None, field(default=None)),
@@ -220,6 +221,16 @@ def _names(part: Any) -> tuple[str, ...]:
 def _settings(part: Any) -> dict[str, Any]:
     values: dict[str, Any] = plain_values(part)
     return values
+
+
+def _merged(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Two trees of tables as one; what is given counts more."""
+    inner = {
+        name: _merged(usual[name], value)
+        for name, value in given.items()
+        if isinstance(value, Mapping) and isinstance(usual.get(name), Mapping)
+    }
+    return {**usual, **given, **inner}
 
 
 def _default(name: str) -> Any:

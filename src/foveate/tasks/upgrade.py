@@ -21,6 +21,9 @@ OLD_NAMES = {
 }
 """Settings that had other names."""
 
+OF_OBJECTIVES = ("label_smoothing", "choice_weight", "entropy_bonus")
+"""Settings that every training had, whichever its objective was."""
+
 
 def upgrade_recipe(values: dict[str, Any], known: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """The recipe with each setting in the part that has a field of its name now, as `known` says."""
@@ -28,26 +31,27 @@ def upgrade_recipe(values: dict[str, Any], known: Mapping[str, tuple[str, ...]])
         return values
     direct = ("model", "out", "start", "lora", "lora_layers", "architecture")
     found = {name: values.pop(name) for name in direct if name in values}
-    tables = {name: table for name in ("training", "examples") if isinstance(table := values.pop(name, None), dict)}
+    tables = {name: values.pop(name) for name in ("training", "examples") if isinstance(values.get(name), dict)}
     loose = {**values}
     for given in (*tables.values(), loose):
         for name, value in given.items():
             now = OLD_NAMES.get(name, name)
             part = next((part for part, names in known.items() if now in names), None)
-            if part is None and given is loose:
+            if given is loose and part in (None, "examples", "training"):
                 found[name] = value  # reported as unknown
             elif part is not None:
                 found.setdefault(part, {})[now] = value
-            elif given is tables.get("training"):
-                continue  # of another objective
-            else:
+            elif given is not tables.get("training"):
                 found.setdefault("examples", {})[name] = value
+            elif name not in OF_OBJECTIVES:
+                found.setdefault("training", {})[name] = value
     return found
 
 
 Values = dict[str, Any]
 
 UPGRADES: dict[str, Callable[[Values], Values]] = {
+    "translate": lambda old: {"reads": {}, "writes": {}},
     "classify-image": lambda old: {
         "reads": {**_without(old, "labels", "format"), "format": old["format"]},
         "writes": {"labels": old["labels"]},

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -113,6 +113,10 @@ class ParallelText(StreamedText):
     def part(self, name: str, keep: Callable[[int], bool]) -> "ParallelText":
         """The lines of this text whose number (from 1) `keep` accepts; they keep their numbers."""
         return ParallelText(name, self._read, self.notes, within(self._keep, keep), self._left_out)
+
+    def hold_out(self, every: int, group: Any = None, kinds: Any = None) -> tuple["ParallelText", "ParallelText"]:
+        """As `held_out`, whose groups are pairs that share a sentence."""
+        return self.held_out(every)
 
     def held_out(self, every: int) -> tuple["ParallelText", "ParallelText"]:
         """The text without about one of `every` of its pairs, and these: no sentence of theirs, in any letter case,

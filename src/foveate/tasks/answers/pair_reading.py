@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from foveate.data.text.match_pairs import RIGHT
-from foveate.tasks.answers.translations import END_SIGN
 from foveate.tasks.examples.pair_text import split_pair
 from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.protocols import END_SIGN
 
 TOKENS_TOGETHER = 4096
 """Tokens on the longer side of the pairs that are judged together."""

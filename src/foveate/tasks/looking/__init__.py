@@ -46,7 +46,8 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         from foveate.tasks.looking.diffusion import PipelineViewer
 
         return PipelineViewer.open(folder, device)
-    description = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
+    places = (folder / bundle.CONFIG, folder / bundle.UNFINISHED / bundle.CONFIG)
+    description = next((read_json(place) for place in places if place.is_file()), {})
     if "format" not in description and "model_type" in description:
         kind_of = header_of(folder).model_type
         ours = named or kind_of in SEEN_AS_OURS or (kind_of in MODEL_TYPES and not has_transformers())
