@@ -52,3 +52,19 @@ def fails(capsys: pytest.CaptureFixture) -> Callable[..., str]:
         return lines[-1].removeprefix("foveate: ")
 
     return run
+
+
+@pytest.fixture
+def failures(capsys: pytest.CaptureFixture) -> Callable[..., list[str]]:
+    """Runs `foveate run` with inputs that cannot be read: it must end with status 2; the lines on stderr say why."""
+
+    def run(*arguments: object) -> list[str]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            main([str(argument) for argument in arguments])
+        assert caught.value.code == 2
+        told = capsys.readouterr().err
+        assert "Traceback" not in told
+        return told.splitlines()
+
+    return run

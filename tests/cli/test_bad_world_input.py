@@ -15,6 +15,7 @@ from foveate.cli import main
 from foveate.data.worlds import grid_levels
 
 Fails = Callable[..., str]
+Failures = Callable[..., list[str]]
 LITTLE = ["--steps", "1", "--threads", "1", "--average", "1"]
 SMALL = ["--architecture.width", "16", *LITTLE]
 MAP = """<map name="L"><node x="3" y="5" item=""/><node x="3" y="6" item="lamp"/>
@@ -224,20 +225,21 @@ def test_episodes(arrays: dict, message: str, runs: Path, files: Path, tmp_path:
 
 
 @pytest.mark.skipif(find_spec("minigrid") is None, reason="minigrid is not installed")
-def test_worlds(runs: Path, fails: Fails, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worlds(runs: Path, fails: Fails, failures: Failures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wide = fails("run", runs / "control", "babyai/GoToLocal", "--width", "100000000")
     assert wide == "the width of a beam can be at most 1,000, not 100,000,000"
     eval_in = ["eval", runs / "control", "--world", "babyai/GoToLocal"]
     many = fails(*eval_in, "--episodes", "100000000000")
     assert many == "episodes is 100,000,000,000, but can be at most 1,000,000"
     assert fails(*eval_in, "--picture", "none/a.gif") == "could not write none/a.gif: there is no folder none"
-    assert fails("run", runs / "control", "nowhere").startswith("unknown world 'nowhere'; known: babyai/")
+    (told,) = failures("run", runs / "control", "nowhere")
+    assert told.startswith("unknown world 'nowhere'; known: babyai/")
     q = ["train", "control", "--objective", "q", *SMALL, "--out", tmp_path / "run"]
     assert fails(*q).startswith("Q-learning takes a world and no recordings: --objective q --world")
     assert fails(*q, "--world", "nowhere").startswith("unknown world 'nowhere'; known: babyai/")
     monkeypatch.setitem(sys.modules, "minigrid", None)
     grid_levels._gymnasium.cache_clear()
     told = "worlds of minigrid and BabyAI need minigrid: pip install 'foveate[worlds]'"
-    assert fails("run", runs / "control", "babyai/GoToLocal") == told
+    assert failures("run", runs / "control", "babyai/GoToLocal") == [f"babyai/GoToLocal: {told}"]
     assert fails(*q, "--world", "minigrid/Empty-5x5") == told
     grid_levels._gymnasium.cache_clear()

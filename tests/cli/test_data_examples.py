@@ -15,7 +15,7 @@ from foveate.data.sounds.labelled import LabelledSound
 from foveate.data.sources import examples
 from foveate.data.worlds.maps import read_map
 from foveate.errors import UserError
-from foveate.tasks.looking.worlds import _WALK
+from foveate.forms.world import WALK
 
 
 def opens(monkeypatch: pytest.MonkeyPatch, *test: Any) -> None:
@@ -71,7 +71,7 @@ def test_walks_have_a_map_and_an_input_to_look_at(tmp_path: Path) -> None:
     assert read_map(first) == route.walk_map
     pose = ",".join(map(str, route.path[0]))
     assert first.with_suffix(".txt").read_text() == f"{first} {pose} {route.instruction}\n"
-    assert _WALK.fullmatch(first.with_suffix(".txt").read_text().strip()).groups() == (
+    assert WALK.fullmatch(first.with_suffix(".txt").read_text().strip()).groups() == (
         str(first),
         pose,
         route.instruction,

@@ -16,8 +16,11 @@ import pytest
 from foveate.contracts import IGNORE, World
 from foveate.data import open_source
 from foveate.data.worlds.maps import FORWARD, LEFT, RIGHT, STOP, MapWorld, Sights, actions_between, make_map, read_map
-from foveate.data.worlds.routes import fit_routes, mirrored, read_routes, words_of
+from foveate.data.worlds.routes import mirrored, read_routes, words_of
 from foveate.errors import UserError
+from foveate.forms.processor import Processor
+from foveate.forms.walks import MapActions
+from foveate.forms.world import Directions
 from foveate.special_tokens import LEARNED
 
 UNKNOWN = LEARNED.unknown
@@ -101,20 +104,21 @@ def test_what_is_seen(file) -> None:
 def test_routes_as_tensors(file) -> None:
     routes = read_routes([file])
     assert routes.report == "routes.json: 2 routes (2 on T; 1 without a heading left out)"
-    processor = fit_routes(routes)
-    assert processor.words == (",", "go", "turn")
-    assert processor.encode("Turn left, go to the lamp") == [6, UNKNOWN, 4, 5, UNKNOWN, UNKNOWN, UNKNOWN]
-    assert processor.encode("") == [UNKNOWN]
+    reads = Directions().learn(routes, None)
+    processor = Processor(reads, MapActions().learn(routes, reads, None))
+    assert reads.words == (",", "go", "turn")
+    assert reads.prepare("Turn left, go to the lamp").tokens == [6, UNKNOWN, 4, 5, UNKNOWN, UNKNOWN, UNKNOWN]
+    assert reads.prepare("").tokens == [UNKNOWN]
     prepared = processor.prepare(routes)
     assert [processor.cost(one) for one in prepared] == [7 + 5, 4 + 3]
     batch = processor.batch(prepared, None)
     assert batch.inputs["lengths"].tolist() == [7, 4]
     assert batch.labels.tolist() == [[1, 0, 1, 0, 3], [2, 2, 3, IGNORE, IGNORE]]
-    assert batch.inputs["features"].shape == (2, 5, processor.sights.size) == (2, 5, 30)
+    assert batch.inputs["features"].shape == (2, 5, processor.writes.sights.size) == (2, 5, 30)
     route = routes[0]
-    seen = processor.sights.features(route.walk_map, (2, 1, 0))
+    seen = processor.writes.sights.features(route.walk_map, (2, 1, 0))
     assert np.array_equal(batch.inputs["features"][0, 2].numpy(), seen)
-    drawn = processor.batch(prepared * 20, np.random.default_rng(1)).inputs["tokens"]
+    drawn = processor.batch([*prepared] * 20, np.random.default_rng(1)).inputs["tokens"]
     assert 0 < int(((drawn == UNKNOWN).sum(1) > 4).sum()) < 40
 
 

@@ -14,18 +14,20 @@ from rich.console import Console
 
 import foveate
 from foveate.cli import main
-from foveate.data.worlds.episodes import EpisodeProcessor, Level, read_recordings
+from foveate.data.worlds.episodes import Level, read_recordings
 from foveate.data.worlds.grid_levels import ACTIONS, GridLevel, channels_of, draw_views, encode_views
 from foveate.data.worlds.views import scale_pixels
 from foveate.errors import UserError
+from foveate.forms.actions import ActOptions, WorldOptions
+from foveate.forms.world import LevelName
 from foveate.models.multimodal.darqn import DARQN, DARQNConfig
 from foveate.sight import look
-from foveate.tasks.acting.agents import InWorld
-from foveate.tasks.acting.examples import Acting, Episodes
+from foveate.tasks.acting.episodes import same_views, watch_episode
 from foveate.tasks.acting.replay import ReplayBatches
-from foveate.tasks.control import Control
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.looking.worlds import same_views, watch_episode
+from foveate.tasks.learning import learn
+from foveate.tasks.loading import recipe as make_recipe
+from foveate.tasks.looking import open_model
+from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
 
@@ -54,17 +56,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     training = Training(steps=40, learning_rate=0.01, warmup=3, validate_every=40, precision="float32")
     data = (write_episodes(place / "train", 80, 1),)
     small = {"widths": (8, 8, 8), "width": 16}
-    task = Control(examples=Episodes(data=data, batch=64), architecture=small, out=place / "run", training=training)
-    task.learn(console=CONSOLE)
+    recipe = make_recipe(
+        "control", data=data, batch=64, architecture=small, out=place / "run", training=training, label_smoothing=0.1
+    )
+    learn(recipe, console=CONSOLE)
     return place / "run"
 
 
 def test_it_imitates_recorded_episodes(folder: Path, tmp_path: Path) -> None:
     agent = foveate.load(folder)
-    found = agent.evaluate([write_episodes(tmp_path / "new", 20, 2)], InWorld(), CONSOLE)
+    found = agent.evaluate([write_episodes(tmp_path / "new", 20, 2)], WorldOptions(), CONSOLE)
     assert found.figures["ways"]["darqn-tiny"]["action_accuracy"] >= 90
-    assert agent.processor.words == ("go", "light", "the", "to")
-    assert agent.processor.actions == 2
+    assert agent.processor.reads.words == ("go", "light", "the", "to")
+    assert agent.processor.writes.count == 2
 
 
 def test_recordings_of_another_world_are_refused(folder: Path, tmp_path: Path) -> None:
@@ -72,14 +76,14 @@ def test_recordings_of_another_world_are_refused(folder: Path, tmp_path: Path) -
     pixels = np.zeros((2, 56, 56, 1), np.uint8)
     np.savez(tmp_path / "grey" / "0.npz", pixels=pixels, actions=np.array([0, 4]))
     with pytest.raises(UserError, match=r"^0\.npz has 5 actions, but this agent has 2 actions"):
-        foveate.load(folder).evaluate([tmp_path / "grey"], InWorld(), CONSOLE)
+        foveate.load(folder).evaluate([tmp_path / "grey"], WorldOptions(), CONSOLE)
     np.savez(tmp_path / "grey" / "0.npz", pixels=pixels, actions=np.array([0, 1]))
     wrong = r"^0\.npz has images of 1 channels, but this agent reads 3 channels"
     with pytest.raises(UserError, match=wrong):
-        foveate.load(folder).evaluate([tmp_path / "grey"], InWorld(), CONSOLE)
-    grey = Episodes(data=(tmp_path / "grey",), validation=(tmp_path / "grey",))
+        foveate.load(folder).evaluate([tmp_path / "grey"], WorldOptions(), CONSOLE)
+    grey = tmp_path / "grey"
     with pytest.raises(UserError, match=wrong):
-        Control(examples=grey, start=folder, out=tmp_path / "run").learn(console=CONSOLE)
+        learn(make_recipe("control", data=grey, validation=grey, start=folder, out=tmp_path / "run"), console=CONSOLE)
 
 
 @NEEDS_MINIGRID
@@ -106,7 +110,7 @@ def test_the_attention_that_is_drawn_is_that_of_the_episode(folder: Path) -> Non
     acted = agent.run("babyai/GoToLocal")
     _, views, weights = watch_episode(agent, acted)
     pixels = torch.from_numpy(scale_pixels(views[:3]))
-    inputs = agent.processor.inputs([acted.instruction])
+    inputs = agent.processor.reads.inputs([acted.instruction])
     with torch.inference_mode(), look(agent.model) as sight:
         agent.model(**inputs, pixels=pixels[None, :1])
     torch.testing.assert_close(sight[sight.sites[0]].weights()[0, 0, 0], torch.from_numpy(weights[0]).flatten())
@@ -125,13 +129,14 @@ def test_the_attention_that_is_drawn_is_that_of_the_episode(folder: Path) -> Non
 def test_actions_are_drawn_or_the_likeliest(folder: Path) -> None:
     agent = foveate.load(folder)
     drawn, again, likeliest = (
-        agent.answer(["babyai/GoToLocal"], Acting(likeliest=likeliest))[0].actions for likeliest in (False, False, True)
+        agent.answer(["babyai/GoToLocal"], ActOptions(likeliest=likeliest))[0].actions
+        for likeliest in (False, False, True)
     )
     assert drawn == again
     assert len(set(drawn)) == 2
     world, state = GridLevel("babyai/GoToLocal", 1), None
     with torch.inference_mode():
-        state = agent.model.start(**agent.processor.inputs([world.instruction]))
+        state = agent.model.start(**agent.processor.reads.inputs([world.instruction]))
         for action in likeliest[:5]:
             seen = torch.from_numpy(world.observe()["pixels"])[None]
             assert int(agent.model.step({"pixels": seen}, state).argmax()) == action
@@ -141,8 +146,8 @@ def test_actions_are_drawn_or_the_likeliest(folder: Path) -> None:
 @NEEDS_MINIGRID
 def test_a_look_has_a_map_for_each_view(folder: Path, tmp_path: Path, capsys) -> None:
     agent = foveate.load(folder)
-    found = agent.task.look(agent, "babyai/GoToLocal 3", 100)
-    acted = agent.answer(["babyai/GoToLocal"], Acting(3))[0]
+    found = open_model(folder).look("babyai/GoToLocal 3", 100)
+    acted = agent.answer(["babyai/GoToLocal"], ActOptions(3))[0]
     _, _, weights = watch_episode(agent, acted)
     assert sum(found.sight[site].shape[2] for site in found.sight.sites) == len(acted.actions)
     names, view = found.tokens[found.sight.sites[0]]
@@ -152,7 +157,7 @@ def test_a_look_has_a_map_for_each_view(folder: Path, tmp_path: Path, capsys) ->
     main(["look", str(folder), "babyai/GoToLocal 3", "--out", str(page)])
     assert f"at {len(found.sight.sites)} site" in capsys.readouterr().out
     with pytest.raises(UserError, match="is no level: the input is a world and a seed"):
-        agent.task.look(agent, "go to the lamp", 100)
+        agent.look("go to the lamp", 100)
 
 
 def test_views_that_are_seen_again() -> None:
@@ -178,7 +183,7 @@ def test_bad_input(folder: Path, flags, complaint, capsys) -> None:
 
 def test_an_agent_of_another_world(folder: Path) -> None:
     agent = foveate.load(folder)
-    agent.processor.actions = 9
+    agent.processor.writes.count = 9
     with pytest.raises(UserError, match=r"this agent has 9 actions .* but babyai/GoToLocal has 7 actions"):
         agent.run("babyai/GoToLocal")
 
@@ -243,28 +248,29 @@ def test_folders_without_episodes_and_images_of_two_sizes(tmp_path: Path) -> Non
         read_recordings([tmp_path])
 
 
+Q = {"objective": "q", "world": "minigrid/Empty-5x5", "batch": 32, "validation_examples": 2}
+
+
 @NEEDS_MINIGRID
 def test_q_learning_in_levels(tmp_path: Path, capsys) -> None:
     training = Training(steps=3, warmup=1, validate_every=3, precision="float32")
-    examples = Episodes(objective="q", world="minigrid/Empty-5x5", actions=3, batch=32, validation_examples=2)
     small = {"widths": (8, 8, 8), "width": 16}
-    task = Control(examples=examples, architecture=small, out=tmp_path / "run", training=training)
-    task.learn(console=CONSOLE)
+    recipe = make_recipe("control", **Q, actions=3, architecture=small, out=tmp_path / "run", training=training)
+    learn(recipe, console=CONSOLE)
     agent = foveate.load(tmp_path / "run")
-    assert agent.processor.actions == 3
-    assert "goal" in agent.processor.words
-    assert len(agent.task.examples_to_measure([], InWorld())) == 500
+    assert agent.processor.writes.count == 3
+    assert "goal" in agent.processor.reads.words
+    assert len(agent.test_examples([], WorldOptions())) == 500
     main(["run", str(tmp_path / "run"), "minigrid/Empty-5x5"])
     assert capsys.readouterr().out.startswith("get to the green goal square\t")
 
 
 @NEEDS_MINIGRID
 def test_replayed_parts_of_episodes() -> None:
-    processor = EpisodeProcessor(("goal",), 3, 3)
     torch.manual_seed(0)
     model = DARQN(DARQNConfig(5, 3, 3, (8,), (8,), (8,), width=8))
     levels = [Level("minigrid/Empty-5x5", seed) for seed in range(4)]
-    batches = ReplayBatches(lambda: model, processor, levels, 64, 10, 0.9, 1)
+    batches = ReplayBatches(model, LevelName(words=("goal",)), 3, levels, 64, 10, 0.9, 1)
     (first, second), again = batches.epoch(0), next(batches.epoch(0))
     assert len(batches) == 2
     assert first.inputs["pixels"].shape == (4, 16, 3, 56, 56)
@@ -281,12 +287,13 @@ def test_replayed_parts_of_episodes() -> None:
         ({"objective": "q"}, "Q-learning takes a world"),
         ({"world": "minigrid/Empty-5x5"}, "Q-learning takes a world"),
         ({"objective": "q", "world": "minigrid/Empty-5x5", "source": "babyai-go-to-local"}, "and no recordings"),
-        ({"actions": 8}, "actions must be 1 to 7"),
+        ({"actions": 8}, "actions is 8, but must be from 1 to 7"),
+        ({"discount": 2.0}, "discount is 2, but must be from 0 to 1"),
     ],
 )
-def test_settings_of_q_learning(settings, complaint) -> None:
+def test_settings_of_q_learning(tmp_path: Path, settings, complaint) -> None:
     with pytest.raises(UserError, match=complaint):
-        Episodes(**settings).check()
+        learn(make_recipe("control", **settings, out=tmp_path / "run"), console=CONSOLE)
 
 
 @NEEDS_MINIGRID
@@ -299,10 +306,10 @@ def test_symbols_say_what_stands_on_each_tile(tmp_path: Path) -> None:
     assert seen.shape == world.observe()["pixels"].shape == (channels_of("symbols"), 7, 7)
     assert seen[:, 4, 3].nonzero()[0].tolist() == [6, 11, 17]
     assert (seen.sum(0) == 3).all()
-    processor = EpisodeProcessor(("go",), 2, channels_of("symbols"), "symbols")
+    reads = LevelName(words=("go",), views="symbols", channels=channels_of("symbols"))
     images = read_recordings([write_episodes(tmp_path / "images", 1, 1)])
     with pytest.raises(UserError, match="has images alone: learn from them with --views pixels"):
-        processor.batch([images[0]], None)
+        reads.tensors([images[0]])
 
 
 @NEEDS_MINIGRID
@@ -322,18 +329,15 @@ def test_depth_says_how_near_things_are() -> None:
 @NEEDS_MINIGRID
 def test_an_agent_of_two_streams_learns_and_is_drawn(tmp_path: Path, capsys) -> None:
     training = Training(steps=2, warmup=1, validate_every=2, precision="float32")
-    examples = Episodes(
-        objective="q", world="minigrid/Empty-5x5", actions=3, batch=32, validation_examples=2, views="grey-depth"
-    )
     small = {"widths": (8, 8, 8), "width": 16}
-    task = Control(examples=examples, model="mdarqn-tiny", architecture=small, out=tmp_path / "run", training=training)
-    task.learn(console=CONSOLE)
+    settings = {**Q, "actions": 3, "views": "grey-depth", "model": "mdarqn-tiny", "architecture": small}
+    learn(make_recipe("control", **settings, out=tmp_path / "run", training=training), console=CONSOLE)
     agent = foveate.load(tmp_path / "run")
     acted = agent.run("minigrid/Empty-5x5")
     levels, views, weights = watch_episode(agent, acted)
     assert len(levels) == len(views) == len(weights) == len(acted.actions)
     assert np.allclose(weights.sum((1, 2)), 1, atol=1e-5)
-    found = agent.task.look(agent, "minigrid/Empty-5x5", 100)
+    found = agent.look("minigrid/Empty-5x5", 100)
     for stream in (0, 1):
         sites = [site for site in found.sight.sites if site.startswith(f"streams.{stream}")]
         assert sum(found.sight[site].shape[2] for site in sites) == len(acted.actions)

@@ -9,15 +9,15 @@ import torch
 from rich.console import Console
 
 from foveate.contracts import Batch, Output
-from foveate.data.worlds.episodes import EpisodeProcessor, Level
+from foveate.data.worlds.episodes import Level
+from foveate.forms.world import LevelName
 from foveate.models.multimodal.darqn import DARQN, DARQNConfig
-from foveate.tasks import control
-from foveate.tasks.acting import replay
-from foveate.tasks.acting.examples import Episodes
+from foveate.tasks import learning
+from foveate.tasks.acting import agent, replay
 from foveate.tasks.acting.replay import ReplayBatches
 from foveate.tasks.acting.replay_memory import Experience, pack, unpack
-from foveate.tasks.control import Control
-from foveate.tasks.former.recipe import Training
+from foveate.tasks.loading import recipe as make_recipe
+from foveate.training import Training
 from foveate.training.objectives.objective import Loss
 from foveate.training.objectives.q_learning import QLearning
 
@@ -30,12 +30,10 @@ class Sudden(Exception):
 
 def learn(folder: Path) -> None:
     training = Training(steps=6, warmup=1, validate_every=6, save_every=2, precision="float32", average=1)
-    examples = Episodes(
-        objective="q", world="minigrid/Empty-5x5", actions=3, batch=32, validation_examples=1, explore=4
-    )
+    settings = {"objective": "q", "world": "minigrid/Empty-5x5", "actions": 3, "batch": 32, "validation_examples": 1}
     small = {"widths": (8, 8, 8), "width": 16, "dropout": 0.1}
-    task = Control(examples=examples, architecture=small, out=folder, training=training)
-    task.learn(console=Console(file=StringIO()))
+    recipe = make_recipe("control", **settings, explore=4, architecture=small, out=folder, training=training)
+    learning.learn(recipe, console=Console(file=StringIO()))
 
 
 class Vanishing(QLearning):
@@ -55,10 +53,10 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, monkeypa
     monkeypatch.setattr(replay, "REFRESH", 3)
     monkeypatch.setattr(replay, "LONGEST", 12)
     learn(tmp_path / "whole")
-    monkeypatch.setattr(control, "QLearning", Vanishing)
+    monkeypatch.setattr(agent, "QLearning", Vanishing)
     with pytest.raises(Sudden):
         learn(tmp_path / "broken")
-    monkeypatch.setattr(control, "QLearning", QLearning)
+    monkeypatch.setattr(agent, "QLearning", QLearning)
     assert (tmp_path / "broken" / "checkpoints" / "step-00000002.safetensors").exists()
     learn(tmp_path / "broken")
     whole, broken = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "broken"))
@@ -67,12 +65,12 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, monkeypa
 
 def test_what_batches_remember() -> None:
     """Batches that are restored in another process give the same next batch; without, they do not."""
-    processor, levels = EpisodeProcessor(("goal",), 3, 3), [Level("minigrid/Empty-5x5", seed) for seed in range(8)]
+    reads, levels = LevelName(words=("goal",)), [Level("minigrid/Empty-5x5", seed) for seed in range(8)]
     torch.manual_seed(0)
     model = DARQN(DARQNConfig(5, 3, 3, (8,), (8,), (8,), width=8))
 
     def batches() -> ReplayBatches:
-        return ReplayBatches(lambda: model, processor, levels, 64, 10, 0.9, 1)
+        return ReplayBatches(model, reads, 3, levels, 64, 10, 0.9, 1)
 
     begun, restored, bare = batches(), batches(), batches()
     stream = begun.epoch(0)

@@ -13,14 +13,16 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.contracts import Output
-from foveate.data.worlds.episodes import EpisodeProcessor, fit_episodes, read_recordings
+from foveate.data.worlds.episodes import read_recordings
 from foveate.errors import UserError
-from foveate.tasks.acting.agents import InWorld
-from foveate.tasks.acting.examples import Acting, Episodes
-from foveate.tasks.control import Control
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.looking.worlds import watch_episode
-from foveate.training import CrossEntropy
+from foveate.forms.actions import ActOptions, WorldActions, WorldOptions
+from foveate.forms.processor import Processor
+from foveate.forms.world import LevelName
+from foveate.tasks.acting.episodes import watch_episode
+from foveate.tasks.learning import learn
+from foveate.tasks.loading import recipe as make_recipe
+from foveate.tasks.upgrade import upgrade_processor
+from foveate.training import Training
 from foveate.training.objectives.imitation import Imitation
 
 CONSOLE = Console(file=StringIO())
@@ -53,16 +55,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     training = Training(steps=100, learning_rate=0.01, warmup=3, validate_every=100, precision="float32")
     data = (write_episodes(place / "train", 80, 1),)
     small = {"widths": (8, 8, 8), "width": 16}
-    task = Control(examples=Episodes(data=data, batch=64), architecture=small, out=place / "run", training=training)
-    task.learn(console=CONSOLE)
+    recipe = make_recipe("control", data=data, batch=64, architecture=small, out=place / "run", training=training)
+    learn(recipe, console=CONSOLE)
     return place / "run"
 
 
 def test_it_imitates_recorded_movements(folder: Path, tmp_path: Path) -> None:
     agent = foveate.load(folder)
-    found = agent.evaluate([write_episodes(tmp_path / "new", 20, 2)], InWorld(), CONSOLE).figures["ways"]
+    found = agent.evaluate([write_episodes(tmp_path / "new", 20, 2)], WorldOptions(), CONSOLE).figures["ways"]
     assert found["darqn-tiny"]["action_error"] < 0.7 * found["the mean action"]["action_error"]
-    assert (agent.processor.kind, agent.processor.actions) == ("numbers", 3)
+    assert (agent.processor.writes.kind, agent.processor.writes.count) == ("numbers", 3)
 
 
 def test_it_moves_in_worlds_and_is_drawn(folder: Path, tmp_path: Path, capsys) -> None:
@@ -86,7 +88,7 @@ def test_it_moves_in_worlds_and_is_drawn(folder: Path, tmp_path: Path, capsys) -
 
 def test_an_action_is_what_the_model_gives_for_what_was_seen(folder: Path) -> None:
     agent = foveate.load(folder)
-    acted = agent.answer(["panda/Reach"], Acting(4))[0]
+    acted = agent.answer(["panda/Reach"], ActOptions(4))[0]
     _, views, weights = watch_episode(agent, acted)
     assert views.shape[1:] == (80, 80, 3)  # ten windows of 8 pixels each way
     assert weights.shape[1:] == (10, 10)
@@ -96,7 +98,7 @@ def test_an_action_is_what_the_model_gives_for_what_was_seen(folder: Path) -> No
     for action in acted.actions:
         seen.append(world.observe()["pixels"])
         world.act(action)
-    inputs = agent.processor.inputs(["reach"])
+    inputs = agent.processor.reads.inputs(["reach"])
     numbers = agent.forward({**inputs, "pixels": torch.from_numpy(np.stack(seen))[None]}).logits[0].clamp(-1, 1)
     torch.testing.assert_close(torch.tensor(acted.actions), numbers, atol=1e-5, rtol=0)
 
@@ -106,11 +108,12 @@ def test_the_squared_error_counts_what_was_recorded(tmp_path: Path) -> None:
     for name, actions in (("a", [[0.5, -1.0], [0.0, 1.0]]), ("b", [[1.0, 0.25]])):
         np.savez(tmp_path / f"{name}.npz", pixels=np.zeros((len(actions), 2, 2, 1), np.uint8), actions=actions)
     recordings = read_recordings([tmp_path])
-    processor = fit_episodes(recordings)
-    batch = processor.batch(list(recordings), None)
+    reads = LevelName().learn(recordings, None)
+    processor = Processor(reads, WorldActions().learn(recordings, reads, None))
+    batch = processor.batch(list(processor.prepare(recordings)), None)
     assert batch.weight.tolist() == [2, 1]
     assert processor.sizes()["actions"] == 2
-    loss = Imitation(CrossEntropy())(Output(torch.full((2, 2, 2), 0.5)), batch)
+    loss = Imitation()(Output(torch.full((2, 2, 2), 0.5)), batch)
     assert loss.total.item() == pytest.approx((0 + 2.25) + (0.25 + 0.25) + (0.25 + 0.0625))
     assert loss.log["squared_error"] == loss.total
 
@@ -147,21 +150,23 @@ def test_actions_of_several_kinds(tmp_path: Path) -> None:
 def test_what_an_agent_of_movements_cannot_do(folder: Path, tmp_path: Path, monkeypatch) -> None:
     agent = foveate.load(folder)
     with pytest.raises(UserError, match="a beam search takes actions that are choices"):
-        agent.answer(["panda/Reach"], Acting(width=2))
+        agent.answer(["panda/Reach"], ActOptions(width=2))
     other = write_episodes(tmp_path / "other", 2, 1, numbers=2)
     wrong = r"000\.npz has actions of 2 numbers, but this agent has actions of 3 numbers"
     with pytest.raises(UserError, match=wrong):
-        agent.evaluate([other], InWorld(), CONSOLE)
-    task = Control(examples=Episodes(data=(other,), validation=(other,)), start=folder, out=tmp_path / "run")
+        agent.evaluate([other], WorldOptions(), CONSOLE)
+    recipe = make_recipe("control", data=other, validation=other, start=folder, out=tmp_path / "run")
     with pytest.raises(UserError, match=wrong):
-        task.learn(console=CONSOLE)
+        learn(recipe, console=CONSOLE)
     fake_robot.install(monkeypatch, 4)
     with pytest.raises(UserError, match=r"this agent has actions of 3 numbers .* panda/Reach has actions of 4 numbers"):
         agent.run("panda/Reach")
     with pytest.raises(UserError, match="Q-learning chooses actions from a list, and those of panda/Reach are numbers"):
-        Episodes(objective="q", world="panda/Reach").check()
+        learn(make_recipe("control", objective="q", world="panda/Reach", out=tmp_path / "q"), console=CONSOLE)
 
 
 def test_earlier_processors_are_read(tmp_path: Path) -> None:
     (tmp_path / "processor.json").write_text('{"words": ["go"], "actions": 7, "channels": 3, "views": "pixels"}')
-    assert EpisodeProcessor.load(tmp_path).kind == "choices"
+    found = upgrade_processor("control", tmp_path)
+    assert found["reads"] == {"words": ["go"], "channels": 3, "views": "pixels"}
+    assert found["writes"] == {"count": 7, "kind": "choices"}

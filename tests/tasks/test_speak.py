@@ -16,10 +16,13 @@ from foveate.data.sounds.codec import invert, learn_codec, relative
 from foveate.data.sounds.files import Sound, read_sound
 from foveate.data.sounds.spectrograms import LogMel
 from foveate.data.sounds.wav import check_wave_file
-from foveate.errors import TextError, UserError
+from foveate.errors import UserError
+from foveate.forms.speech import SayOptions, Speech
 from foveate.tasks.answers.judges import recognised
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.speak import SaidTexts, Saying, Speak
+from foveate.tasks.learning import learn
+from foveate.tasks.loading import recipe as make_recipe
+from foveate.tasks.looking import open_model
+from foveate.training import Training
 
 SIZES = {"width": 32, "heads": 2, "feedforward": 64, "decoder_layers": 1, "dropout": 0.0}
 
@@ -30,9 +33,19 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("speak")
     table = write_table(folder, "train", [letter for _ in range(20) for letter in HERTZ], 1)
     training = Training(steps=60, learning_rate=1e-2, warmup=5, validate_every=60, save_every=60, precision="float32")
-    examples = SaidTexts(data=(table,), validation=(table,), batch=600, codes=12, validation_examples=12)
-    task = Speak(examples=examples, architecture=SIZES, out=folder / "run", training=training)
-    task.learn(console=Console(file=StringIO()))
+    recipe = make_recipe(
+        "speak",
+        data=table,
+        validation=table,
+        batch=600,
+        codes=12,
+        validation_examples=12,
+        architecture=SIZES,
+        out=folder / "run",
+        training=training,
+        label_smoothing=0.1,
+    )
+    learn(recipe, console=Console(file=StringIO()))
     return folder / "run"
 
 
@@ -71,17 +84,49 @@ def test_it_is_measured(run: Path, capsys: pytest.CaptureFixture) -> None:
         recognised(run, "classify-sound", [], [])
 
 
+def test_a_run_goes_on_after_a_text_that_cannot_be_said(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    out = tmp_path / "x.wav"
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(run), "a z", "", "b c", "--out", str(out), "--json", "--picture", str(tmp_path / "p.png")])
+    assert ended.value.code == 2
+    printed, told = capsys.readouterr()
+    wrong, empty, found = map(json.loads, printed.splitlines())
+    assert wrong == {"input": "a z", "error": "'z' was in no text of the training; it had such as a, b, c"}
+    assert wrong["error"] in told
+    assert empty == {"input": "", "answer": ""}
+    assert (found["input"], found["file"]) == ("b c", str(out))
+    assert read_sound(out).seconds > found["seconds"] > 0
+
+
+def test_a_look_shows_each_token_over_those_before_it(run: Path) -> None:
+    found = open_model(run).look("a c", 100)
+    names, letters = found.tokens["decoder.0.cross"]
+    assert letters == ["a", "[END]"]
+    assert (names[0], names[-1]) == ("0.00 s", "[END]")
+    queries, keys = found.tokens["decoder.0.self"]
+    assert list(keys.before) == ["[START]"]
+    assert queries is keys
+    assert keys.seconds == pytest.approx((len(names) - 1) * 0.0125)
+    assert found.sight["decoder.0.self"].shape[2:] == (len(names), len(names))
+    assert found.document().sites
+    assert found.picture is not None
+    with pytest.raises(UserError, match="'z' was in no text of the training"):
+        open_model(run).look("z", 100)
+
+
 def test_what_cannot_be_said(run: Path, tmp_path: Path) -> None:
-    predictor = foveate.load(run)
-    with pytest.raises(TextError, match=r"^'z' was in no text of the training; it had such as a, b, c$"):
-        predictor.run("a z", Saying(out=tmp_path / "x.wav"))
+    speaker = foveate.load(run)
+    with pytest.raises(UserError, match=r"^'z' was in no text of the training; it had such as a, b, c$"):
+        speaker.run("a z", SayOptions(out=tmp_path / "x.wav"))
     with pytest.raises(UserError, match=r"x.mp3 must end in .wav$"):
         check_wave_file(tmp_path / "x.mp3")
     with pytest.raises(UserError, match=r"^could not write .*x.wav: there is no folder .*none$"):
         check_wave_file(tmp_path / "none" / "x.wav")
     with pytest.raises(UserError, match=r"codes is 1"):
-        SaidTexts(codes=1).check()
-    assert predictor.run(" ", Saying(out=tmp_path / "x.wav")).line == ""
+        Speech(codes=1).check()
+    assert speaker.run(" ", SayOptions(out=tmp_path / "x.wav")).line == ""
 
 
 @pytest.mark.parametrize(
@@ -100,7 +145,7 @@ def test_a_processor_with_values_that_cannot_be(
     folder = tmp_path / "run"
     shutil.copytree(run, folder)
     content = json.loads((folder / "processor.json").read_text())
-    part = content
+    part = content["writes"]
     for name in path[:-1]:
         part = part[name]
     part[path[-1]] = value

@@ -15,9 +15,13 @@ from foveate.data.dataset import Dataset
 from foveate.data.worlds.maps import make_map
 from foveate.data.worlds.routes import Route
 from foveate.errors import UserError
-from foveate.tasks.answers.walks import arrivals
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.walk import OnMaps, Routes, Walk, Walking
+from foveate.forms.walks import MapOptions, WalkOptions
+from foveate.metrics.acting import arrivals
+from foveate.tasks.learning import learn
+from foveate.tasks.loading import recipe as make_recipe
+from foveate.tasks.looking import open_model
+from foveate.tasks.skill import Skill
+from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
 
@@ -51,9 +55,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     out = tmp_path_factory.mktemp("walk") / "run"
     training = Training(steps=60, learning_rate=0.02, warmup=3, validate_every=60, precision="float32")
-    examples = Routes(source="halls", batch=200)
-    task = Walk(examples=examples, model="walker-tiny", architecture={"width": 24}, out=out, training=training)
-    task.learn(Splits(*[routes(part, WORDS) for part in ("train", "dev", "test")]), CONSOLE)
+    recipe = make_recipe(
+        "walk",
+        source="halls",
+        batch=200,
+        model="walker-tiny",
+        architecture={"width": 24},
+        out=out,
+        training=training,
+        label_smoothing=0.1,
+    )
+    learn(recipe, Splits(*[routes(part, WORDS) for part in ("train", "dev", "test")]), CONSOLE)
     return out
 
 
@@ -69,9 +81,23 @@ def test_it_follows_instructions_on_a_map(folder: Path, map_file: Path, capsys) 
     assert lines == [["left stop", "1,1,90"], ["right stop", "1,1,270"], ["stop", "1,1,180"]]
 
 
+def test_an_empty_instruction_has_an_empty_line(folder: Path, map_file: Path, tmp_path: Path, capsys) -> None:
+    picture = tmp_path / "walk.png"
+    where = ["--map", str(map_file), "--at", "1,1,180", "--picture", str(picture), "--json"]
+    main(["run", str(folder), "", "left", *where])
+    empty, found = map(json.loads, capsys.readouterr().out.splitlines())
+    assert empty == {"input": "", "answer": ""}
+    assert found["actions"] == ["left", "stop"]
+    assert found["path"] == [[1, 1, 180], [1, 1, 90]]
+    assert picture.stat().st_size > 5_000
+
+
 def test_a_look_shows_words_at_each_action(folder: Path, map_file: Path) -> None:
-    walker = foveate.load(folder)
-    found = walker.task.look(walker, f"{map_file} 1,1,180 stay left", 10)
+    viewer = open_model(folder)
+    found = viewer.look(f"{map_file} 1,1,180 stay left", 10)
+    assert found.title == "stay left"
+    assert found.picture is not None
+    assert found.picture() is not None
     (site,) = found.sight.sites
     actions, words = found.tokens[site]
     assert words == ["stay", "left"]
@@ -79,12 +105,14 @@ def test_a_look_shows_words_at_each_action(folder: Path, map_file: Path) -> None
     assert found.sight[site].shape == (1, 1, len(actions), 2)
     assert found.document().sites
     with pytest.raises(UserError, match="where to walk"):
-        walker.task.look(walker, "stay", 10)
+        viewer.look("stay", 10)
+    with pytest.raises(UserError, match="the instruction has 11 words, but the limit is 10"):
+        viewer.look(f"{map_file} 1,1,180 {'left ' * 11}", 10)
 
 
 def test_beams_find_the_same_and_are_as_probable(folder: Path, map_file: Path) -> None:
     walker = foveate.load(folder)
-    greedy, beam = (walker.answer(["left"], Walking(map_file, "0,1,0", width))[0] for width in (1, 4))
+    greedy, beam = (walker.answer(["left"], WalkOptions(map_file, "0,1,0", width))[0] for width in (1, 4))
     assert greedy.actions == beam.actions
     assert greedy.probability == pytest.approx(beam.probability, abs=1e-5)
 
@@ -92,10 +120,10 @@ def test_beams_find_the_same_and_are_as_probable(folder: Path, map_file: Path) -
 def test_it_is_measured_beside_doing_nothing(folder: Path, monkeypatch) -> None:
     walker = foveate.load(folder)
     splits = Splits(*[routes("train", WORDS)] * 3)
-    monkeypatch.setattr(Walk, "open_source", lambda self, name: splits)
+    monkeypatch.setattr(Skill, "train_examples", lambda self: splits.train)
     examples = list(routes("test", WORDS))
-    assert walker.task.measure(walker, examples, OnMaps()).metrics == {"success": 100, "right_place": 100}
-    ways = walker.task.baselines(walker, examples, OnMaps())
+    assert walker.measure(examples, MapOptions())[1] == {"success": 100, "right_place": 100}
+    ways = walker.baselines(examples, MapOptions())
     assert ways["staying"]["success"] == pytest.approx(100 / 3)
     assert ways["always left stop"]["success"] == pytest.approx(100 / 3)
 
@@ -108,24 +136,24 @@ def test_a_users_routes_are_measured_on_the_maps_that_were_left_out(folder: Path
     file = map_file.with_name("routes.json")
     file.write_text(json.dumps(some))
     walker = foveate.load(folder)
-    assert len(walker.task.examples_to_measure([file], OnMaps())) == 3
-    assert len(walker.task.examples_to_measure([file], OnMaps(only=("square",)))) == 1
-    walker.task.examples.leave_out = ("other",)
-    assert len(walker.task.read([file])) == 1
-    assert len(walker.task.examples_to_measure([file], OnMaps())) == 2
-    found = walker.evaluate([file], OnMaps(), CONSOLE)
+    assert len(walker.test_examples([file], MapOptions())) == 3
+    assert len(walker.test_examples([file], MapOptions(only=("square",)))) == 1
+    walker.recipe.examples.leave_out = ("other",)
+    assert len(walker.task.read([file], walker.recipe)) == 1
+    assert len(walker.test_examples([file], MapOptions())) == 2
+    found = walker.evaluate([file], MapOptions(), CONSOLE)
     assert found.figures["ways"]["walker-tiny"]["success"] == 100
 
 
 def test_arrivals_by_hand() -> None:
     some = list(routes("test", {"left": 270}))[:3]  # from (0, 0) with headings 0, 90, 180: ends 270, 0, 90
-    found = arrivals([(0, 0, 270), (0, 0, 90), (1, 0, 90)], some)
+    found = arrivals([(0, 0, 270), (0, 0, 90), (1, 0, 90)], [route.path[-1] for route in some])
     assert found == {"success": pytest.approx(100 / 3), "right_place": pytest.approx(200 / 3)}
 
 
 def test_a_picture_of_the_walk(folder: Path, map_file: Path) -> None:
     walker = foveate.load(folder)
-    (walk,) = walker.answer(["right left"], Walking(map_file, "1,1,0"))
+    (walk,) = walker.answer(["right left"], WalkOptions(map_file, "1,1,0"))
     figure = walker.picture(walk)
     _, heat = figure.axes
     assert [label.get_text() for label in heat.get_xticklabels()] == ["right", "left"]

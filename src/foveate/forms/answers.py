@@ -67,7 +67,7 @@ class Answer:
         return []
 
     @property
-    def note(self) -> str:
+    def look_line(self) -> str:
         """What stands below a look; nothing for an answer that is no text."""
         return f"{self.called}: {line}" if (line := self.line.replace("\t", " ")) else ""
 

@@ -159,7 +159,7 @@ class Generated(Answer):
         return self.label
 
     @property
-    def note(self) -> str:
+    def look_line(self) -> str:
         return ""
 
     def json_values(self) -> dict[str, Any]:
@@ -273,7 +273,7 @@ class ClassImages(OutputForm):
     def axis(self, answer: Generated) -> DecoderNames:
         """The places of feature maps over the first image."""
         names = grid_names(answer.pixels[0].repeat(LOOKED_AT, 0).repeat(LOOKED_AT, 1))
-        return DecoderNames(names, names, "", 0)
+        return DecoderNames(names, names, "*", 0)
 
     def rows(self, sight: Any, model: nn.Module, answer: Generated, before: int) -> list[Row]:
         """The last site: where the chosen place of the feature map looked.

@@ -193,7 +193,7 @@ class PixelScore(Answer):
         return f"{self.bits:.2f} bits a pixel"
 
     @property
-    def note(self) -> str:
+    def look_line(self) -> str:
         return f"Answer: {self.bits:.3f} bits a pixel, {self.accuracy:.1f} % of the pixels predicted"
 
 

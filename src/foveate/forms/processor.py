@@ -43,6 +43,8 @@ class PreparedExamples(Sequence[PreparedExample]):
         return len(self._rows)
 
     def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
         row, target = self._rows[number]
         return PreparedExample(self._inputs[row], target)
 

@@ -144,6 +144,8 @@ class Lesson:
     def open(self) -> tuple[Dataset[Any], Dataset[Any]]:
         """What to learn from and what to validate on. Raises UserError where there is nothing."""
         chosen, files = self.recipe.examples, self.task.files
+        if self.task.generate is not None and (made := self.task.generate(self.recipe)) is not None:
+            return made.train, made.dev
         validation = self._read_once(chosen.validation) if chosen.validation else None
         if chosen.source is not None:
             splits = self.task.open_source(chosen.source, self.recipe)

@@ -230,7 +230,7 @@ class Skill:
         grid = find_grid(self.model, inputs)
         along, decoder = reads.axis(value, prepared, grid), writes.axis(answer)
         names = single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
-        notes = [self.name, *([answer.note] if answer.note else []), *answer.notes]
+        notes = [self.name, *([answer.look_line] if answer.look_line else []), *answer.notes]
         if reads.longer_than_training(prepared):
             notes.append(f"The {reads.name} is longer than all of the training; the answer may be poor.")
         notes += sight.notes
@@ -318,6 +318,8 @@ class Skill:
             group = examples[begin : begin + reads.together]
             prepared = [reads.prepare(reads.value(one)) for one in group]
             for row, answer in self.answers_as_they_come(prepared, options):
+                if isinstance(answer, Failure):
+                    raise UserError(answer.reason)
                 answer.given = reads.place(group[row])
                 answer.prefix = reads.prefix(answer.given)
                 yield begin + row, answer

@@ -55,6 +55,8 @@ class Task:
     """Reads a user's files."""
     arrange: Callable[[Any, Recipe], Dataset[Any]] | None = None
     """Makes examples of a part of a source, where a source holds something else, such as prose."""
+    generate: Callable[[Recipe], Splits[Any] | None] | None = None
+    """Makes examples that are in no file and no source, such as levels of a world, where the settings ask for them."""
     files: str
     """What --data takes, in messages: "FOLDER"."""
     layout: str = "Your own data."
@@ -103,7 +105,7 @@ class Task:
         """
         for name in {"data", "validation"} & settings.keys():
             settings[name] = as_paths(settings[name])
-        direct = {name: settings.pop(name) for name in (*PARTS,) if name in settings}
+        direct = {name: settings.pop(name) for name in PARTS if is_dataclass(settings.get(name))}
         known = {part: _names(getattr(self, part)) for part in PARTS}
         others = {part.name for part in fields(Recipe)} - {"task", *PARTS}
         found = distribute(known, settings, others)

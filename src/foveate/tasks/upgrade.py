@@ -66,6 +66,15 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
     },
     "classify": lambda old: {"reads": {}, "writes": {"labels": old["labels.json"]["counts"]}},
     "gan": lambda old: {"reads": {"labels": old["labels"]}, "writes": {"format": old["format"]}},
+    "walk": lambda old: {"reads": {"words": old["words"]}, "writes": {"sights": old["sights"]}},
+    "control": lambda old: {
+        "reads": {name: old[name] for name in ("words", "channels", "views") if name in old},
+        "writes": {"count": old["actions"], "kind": old.get("kind", "choices")},
+    },
+    "speak": lambda old: {
+        "reads": {name: old[name] for name in ("characters", "texts")},
+        "writes": {name: old[name] for name in ("codec", "longest")},
+    },
     "complete-image": lambda old: {
         "reads": old,
         "writes": {"format": old["format"], "levels": old["levels"]},

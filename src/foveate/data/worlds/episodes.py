@@ -5,29 +5,19 @@ import math
 import sys
 import zipfile
 import zlib
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
 from jaxtyping import UInt8
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
-from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.dataset import Dataset
-from foveate.data.processor import Processor
 from foveate.data.text.files import Paths, as_paths, utf8
-from foveate.data.worlds.actions import Action, ActionSpace, Kind, space_of
-from foveate.data.worlds.grid_levels import channels_of, encode_views
-from foveate.data.worlds.routes import words_of
-from foveate.data.worlds.views import Views, encode_images
+from foveate.data.worlds.actions import Action
 from foveate.errors import UserError
 from foveate.limits import ARRAYS
-from foveate.special_tokens import LEARNED
 
 MOST_STEPS = 100_000
 """Actions of the longest episode."""
@@ -167,62 +157,3 @@ def _check_sizes(file: Path) -> None:
                 claimed = math.prod(shape) * kind.itemsize
                 if claimed != part.file_size - opened.tell():
                     raise ValueError(f"{part.filename} has another size than its header says")
-
-
-@dataclass
-class EpisodeProcessor(Processor[Recording]):
-    """Turns recordings into inputs `tokens` (B, S), `lengths` (B), `pixels` (B, T, c, h, w), and targets: labels
-    (B, T) where actions are choices, or `actions` (B, T, n)."""
-
-    words: tuple[str, ...]
-    """The words of instructions; their ids follow the special ones."""
-    actions: int
-    channels: int
-    views: Views = "pixels"
-    """How worlds are seen."""
-    kind: Kind = "choices"
-
-    @property
-    def space(self) -> ActionSpace:
-        """All actions of the agent."""
-        return ActionSpace(self.kind, self.actions)
-
-    def cost(self, prepared: Recording) -> int:
-        return len(prepared.actions)
-
-    def batch(self, prepared: Sequence[Recording], generator: np.random.Generator | None) -> Batch:
-        images = [torch.from_numpy(self._seen(one)) for one in prepared]
-        inputs = {**self.inputs([one.instruction for one in prepared]), "pixels": pad_sequence(images, True)}
-        actions = [torch.tensor(one.actions) for one in prepared]
-        if self.kind == "choices":
-            return label_batch(inputs, pad_sequence(actions, True, IGNORE), "episodes")
-        lengths = torch.tensor([len(one) for one in actions])
-        return Batch(inputs, {"actions": pad_sequence(actions, True)}, lengths, "episodes")
-
-    def _seen(self, recording: Recording) -> np.ndarray:
-        """The views (T, c, h, w). Raises UserError for views that a recording has not."""
-        if self.views == "pixels" or recording.codes is None:
-            return encode_images(recording.read(), self.views, recording.place)
-        return encode_views(recording.codes(), self.views)
-
-    def inputs(self, instructions: Sequence[str]) -> dict[str, Tensor]:
-        """The `tokens` and `lengths` of instructions; an empty one has a length of 0."""
-        known = {word: place for place, word in enumerate(self.words, LEARNED.first_word)}
-        ids = [[known.get(word, LEARNED.unknown) for word in words_of(text)] for text in instructions]
-        lengths = torch.tensor([len(one) for one in ids])
-        tokens = torch.full((len(ids), max(1, int(lengths.max()))), LEARNED.pad)
-        for row, one in enumerate(ids):
-            tokens[row, : len(one)] = torch.tensor(one)
-        return {"tokens": tokens, "lengths": lengths}
-
-    def sizes(self) -> dict[str, int]:
-        return {"vocabulary": LEARNED.first_word + len(self.words), "actions": self.actions, "channels": self.channels}
-
-
-def fit_episodes(recordings: Dataset[Recording], actions: int = 1, views: Views = "pixels") -> EpisodeProcessor:
-    """The processor with all words, and at least so many actions where these are choices."""
-    counts = Counter(word for one in recordings for word in words_of(one.instruction))
-    space = space_of([action for one in recordings for action in one.actions])
-    count = max(actions, space.count) if space.kind == "choices" else space.count
-    channels = recordings[0].read().shape[-1] if views == "pixels" else channels_of(views)
-    return EpisodeProcessor(tuple(sorted(counts)), count, channels, views, space.kind)

@@ -8,24 +8,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from foveate.config import from_dict
-from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.dataset import Dataset
-from foveate.data.processor import Processor
-from foveate.data.ragged import padded
 from foveate.data.text.files import Paths, as_paths
-from foveate.data.worlds.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
+from foveate.data.worlds.maps import Pose, WalkMap, actions_between, read_map
 from foveate.errors import UserError
 from foveate.files import read_json_value
 from foveate.limits import TABLE
-from foveate.special_tokens import LEARNED
 from foveate.xml_files import read_xml
-
-UNKNOWN_SHARE = 0.1
-"""Share of the words that are replaced by the unknown token in training, so that unknown words do little harm."""
 
 
 @dataclass(frozen=True)
@@ -151,85 +141,3 @@ def _checked(place: str, poses: Sequence[Sequence[int]], walk_map: WalkMap) -> t
 def words_of(text: str) -> list[str]:
     """The words and punctuation marks of an instruction, in lower case."""
     return re.findall(r"[^\W\d_]+|\d|[^\w\s]", text.lower())
-
-
-@dataclass
-class PreparedRoute:
-    """A route as numbers."""
-
-    tokens: list[int]
-    features: np.ndarray
-    """What is seen at each step, (T, F)."""
-    actions: list[int]
-
-
-@dataclass
-class RouteProcessor(Processor[Route]):
-    """Turns routes into inputs `tokens` (B, S), `lengths` (B), `features` (B, T, F), and labels (B, T), the actions."""
-
-    words: tuple[str, ...]
-    """The words that are known; their ids follow the special ones."""
-    sights: Sights
-
-    def prepare(self, dataset: Dataset[Route]) -> list[PreparedRoute]:
-        known: dict[tuple[int, Pose], np.ndarray] = {}
-        return [self._prepared(route, known) for route in dataset]
-
-    def _prepared(self, route: Route, known: dict[tuple[int, Pose], np.ndarray]) -> PreparedRoute:
-        """The route as numbers; `known` collects what is seen at each pose of each map."""
-        actions, seen = actions_between(route.path, route.walk_map), []
-        world = MapWorld(route.walk_map, route.path[0], self.sights)
-        for action in actions:
-            here = id(route.walk_map), world.pose
-            if here not in known:
-                known[here] = world.observe()["features"]
-            seen.append(known[here])
-            world.act(action)
-        return PreparedRoute(self.encode(route.instruction), np.stack(seen), actions)
-
-    def cost(self, prepared: PreparedRoute) -> int:
-        return len(prepared.tokens) + len(prepared.actions)
-
-    def batch(self, prepared: Sequence[PreparedRoute], generator: np.random.Generator | None) -> Batch:
-        inputs = self.inputs([route.tokens for route in prepared])
-        if generator is not None:
-            drawn = torch.from_numpy(generator.random(inputs["tokens"].shape) < UNKNOWN_SHARE)
-            inputs["tokens"] = inputs["tokens"].masked_fill(drawn & (inputs["tokens"] != LEARNED.pad), LEARNED.unknown)
-        longest = max(len(route.actions) for route in prepared)
-        features = torch.zeros(len(prepared), longest, self.sights.size)
-        labels = torch.full((len(prepared), longest), IGNORE)
-        for row, route in enumerate(prepared):
-            features[row, : len(route.actions)] = torch.from_numpy(route.features)
-            labels[row, : len(route.actions)] = torch.tensor(route.actions)
-        return label_batch({**inputs, "features": features}, labels, "routes")
-
-    def encode(self, instruction: str) -> list[int]:
-        """Token ids of an instruction. An empty one is a single unknown token."""
-        known = _places(self.words)
-        return [known.get(word, LEARNED.unknown) for word in words_of(instruction)] or [LEARNED.unknown]
-
-    @staticmethod
-    def inputs(tokens: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
-        """The `tokens` and `lengths` of instructions."""
-        rows, lengths = padded([np.array(ids) for ids in tokens], LEARNED.pad)
-        return {"tokens": rows, "lengths": lengths}
-
-    def sizes(self) -> dict[str, int]:
-        return {
-            "vocabulary": LEARNED.first_word + len(self.words),
-            "features": self.sights.size,
-            "actions": len(ACTIONS),
-        }
-
-
-@cache
-def _places(words: tuple[str, ...]) -> dict[str, int]:
-    return {word: place for place, word in enumerate(words, LEARNED.first_word)}
-
-
-def fit_routes(routes: Dataset[Route]) -> RouteProcessor:
-    """The processor with all words that occur twice, and all that can be seen on the maps."""
-    counts = Counter(word for route in routes for word in words_of(route.instruction))
-    maps = {id(route.walk_map): route.walk_map for route in routes}
-    words = tuple(sorted(word for word, count in counts.items() if count > 1))
-    return RouteProcessor(words, Sights.of([*maps.values()]))

@@ -2,7 +2,7 @@
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Batch, label_batch
-from foveate.data.worlds.episodes import EpisodeProcessor, Level
+from foveate.data.worlds.episodes import Level
 from foveate.data.worlds.grid_levels import GridLevel, encode_views
 from foveate.decoding.acting import stack_observations
+from foveate.forms.world import LevelName
 from foveate.tasks.acting.replay_memory import Experience, pack, unpack
 from foveate.training.objectives.q_learning import double_q_targets
 
@@ -26,9 +27,11 @@ class ReplayBatches:
     them. The batch has parts of kept episodes, as many steps each, which the agent reads from an empty state on.
     """
 
-    agent: Callable[[], Any]
-    """Gives the model, which is there when the first batch is asked for."""
-    processor: EpisodeProcessor
+    model: Any
+    """The agent, as it learns."""
+    reads: LevelName
+    actions: int
+    """How many there are to choose from."""
     levels: Sequence[Level]
     steps: int
     """Steps of a batch, padding included."""
@@ -79,7 +82,7 @@ class ReplayBatches:
         """What happens in each level, where this share of the actions is random."""
         training = self.model.training
         self.model.eval()
-        worlds = [GridLevel(level.world, level.seed, self.processor.views) for level in levels]
+        worlds = [GridLevel(level.world, level.seed, self.reads.views) for level in levels]
         found = [Experience(world.instruction, [world.codes]) for world in worlds]
         state, open_ = self.model.start(**self._inputs(found)), list(range(len(worlds)))
         for _ in range(LONGEST):
@@ -88,7 +91,7 @@ class ReplayBatches:
             stays = []
             for row, (one, action) in enumerate(zip(open_, best, strict=True)):
                 if generator.random() < share:
-                    action = int(generator.integers(self.processor.actions))
+                    action = int(generator.integers(self.actions))
                 found[one].ended = worlds[one].act(action)
                 if not found[one].ended:
                     stays.append(row)
@@ -116,7 +119,7 @@ class ReplayBatches:
             rewards[row, :count] = torch.tensor(one.rewards[begin : begin + count])
             ended[row, count - 1] = one.ended and begin + count == len(one.actions)
             codes[row, : count + 1] = one.codes[begin : begin + count + 1]
-        pixels = torch.from_numpy(encode_views(codes.reshape(-1, *codes.shape[2:]), self.processor.views))
+        pixels = torch.from_numpy(encode_views(codes.reshape(-1, *codes.shape[2:]), self.reads.views))
         pixels = pixels.unflatten(0, codes.shape[:2])
         inputs = self._inputs(chosen)
         training = self.model.training
@@ -130,15 +133,11 @@ class ReplayBatches:
         return batch
 
     @property
-    def model(self) -> Any:
-        return self.agent()
-
-    @property
     def _device(self) -> torch.device:
         return next(self.model.parameters()).device
 
     def _inputs(self, episodes: Sequence[Experience]) -> dict[str, Tensor]:
-        inputs = self.processor.inputs([one.instruction for one in episodes])
+        inputs = self.reads.inputs([one.instruction for one in episodes])
         return {name: part.to(self._device) for name, part in inputs.items()}
 
 

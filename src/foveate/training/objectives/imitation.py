@@ -1,21 +1,21 @@
 """The objective of imitation: what an agent does, beside what was recorded."""
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from foveate.contracts import Batch, Output
-from foveate.training.objectives.objective import Loss, Objective
+from foveate.training.objectives.objective import Loss, SmoothedCrossEntropy
 
 
-class Imitation:
-    """Recorded choices are learned by the given objective, recorded movements by their squared error."""
-
-    def __init__(self, choices: Objective) -> None:
-        self.choices = choices
+@dataclass
+class Imitation(SmoothedCrossEntropy):
+    """Recorded choices are learned by cross-entropy, recorded movements by their squared error."""
 
     def __call__(self, output: Output, batch: Batch) -> Loss:
-        return self.choices(output, batch) if "labels" in batch.targets else squared_error(output.logits, batch)
+        return super().__call__(output, batch) if "labels" in batch.targets else squared_error(output.logits, batch)
 
 
 def squared_error(numbers: Float[Tensor, "B T A"], batch: Batch) -> Loss:

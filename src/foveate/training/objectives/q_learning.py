@@ -1,5 +1,7 @@
 """Q-learning: an objective, and the values that it learns."""
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
@@ -9,6 +11,7 @@ from foveate.contracts import IGNORE, Batch, Output
 from foveate.training.objectives.objective import Loss
 
 
+@dataclass
 class QLearning:
     """Huber's loss between the value of each action that was taken and its target.
 
