@@ -233,7 +233,7 @@ def test_worlds(runs: Path, fails: Fails, failures: Failures, tmp_path: Path, mo
     assert many == "episodes is 100,000,000,000, but can be at most 1,000,000"
     assert fails(*eval_in, "--picture", "none/a.gif") == "could not write none/a.gif: there is no folder none"
     (told,) = failures("run", runs / "control", "nowhere")
-    assert told.startswith("unknown world 'nowhere'; known: babyai/")
+    assert told.startswith("foveate: unknown world 'nowhere'; known: babyai/")
     q = ["train", "control", "--objective", "q", *SMALL, "--out", tmp_path / "run"]
     assert fails(*q).startswith("Q-learning takes a world and no recordings: --objective q --world")
     assert fails(*q, "--world", "nowhere").startswith("unknown world 'nowhere'; known: babyai/")
