@@ -240,6 +240,6 @@ def test_worlds(runs: Path, fails: Fails, failures: Failures, tmp_path: Path, mo
     monkeypatch.setitem(sys.modules, "minigrid", None)
     grid_levels._gymnasium.cache_clear()
     told = "worlds of minigrid and BabyAI need minigrid: pip install 'foveate[worlds]'"
-    assert failures("run", runs / "control", "babyai/GoToLocal") == [f"babyai/GoToLocal: {told}"]
+    assert failures("run", runs / "control", "babyai/GoToLocal") == [f"foveate: babyai/GoToLocal: {told}"]
     assert fails(*q, "--world", "minigrid/Empty-5x5") == told
     grid_levels._gymnasium.cache_clear()
