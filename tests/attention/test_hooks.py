@@ -79,7 +79,6 @@ ALONE = {
         "tasks/ask.py",
         "tasks/answers/blanks.py",
         "forms/pixels.py",
-        "tasks/answers/label_texts.py",
         "forms/label.py",
         "tasks/completion/choices.py",
         "tasks/completion/measures.py",

@@ -14,8 +14,7 @@ from foveate.errors import UserError, one_line
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import is_public
 from foveate.tasks import opener, predictors
-from foveate.tasks.former.recipe import WRITTEN
-from foveate.tasks.run_folder import describe
+from foveate.tasks.run_folder import WRITTEN, describe
 from foveate.tasks.skill import Skill
 
 

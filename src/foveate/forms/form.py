@@ -22,7 +22,6 @@ from foveate.config import from_dict
 from foveate.contracts import Picture
 from foveate.data.buckets import Buckets, OneBucket
 from foveate.data.dataset import Dataset
-from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.forms.answers import Answer, NoOptions
 from foveate.forms.grids import GridFinder
@@ -411,8 +410,3 @@ class OutputForm(Form):
     def draw(self, answer: Any, rows: Sequence[Row], grid: GridFinder) -> Picture | None:
         """What was written with the places of it that each row looked at; None where these are places of the input."""
         return None
-
-
-def not_a(kind: str, given: object) -> UserError:
-    """The error for an input of a wrong type, such as None."""
-    return UserError(f"{type(given).__name__} is not {kind}: give a text or a path")

@@ -20,8 +20,8 @@ from foveate.data.images.questions import ImageQuestion, image_questions
 from foveate.errors import UserError, at_least, one_line
 from foveate.files import is_file
 from foveate.forms.image_files import read_or_report
+from foveate.forms.label import choose_label
 from foveate.tasks.answers.image_answers import BATCH, answer_probabilities, glimpse_maps
-from foveate.tasks.answers.labelling import choose_label
 from foveate.tasks.answers.questions import (
     DecidesAnswers,
     QuestionExamples,

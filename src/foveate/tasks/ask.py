@@ -16,8 +16,8 @@ from foveate.data.dataset import Dataset
 from foveate.data.text.facts import TextQuestion, text_questions
 from foveate.data.text.question_processor import TextQuestionProcessor
 from foveate.errors import TextError, one_line
+from foveate.forms.label import choose_label
 from foveate.sight import look
-from foveate.tasks.answers.labelling import choose_label
 from foveate.tasks.answers.questions import (
     DecidesAnswers,
     QuestionExamples,

@@ -11,7 +11,7 @@ from rich.console import Console
 from torch import nn
 
 from foveate import models
-from foveate.bundle import CHECKPOINTS, WEIGHTS
+from foveate.bundle import CHECKPOINTS
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.text.files import check_readable_again, digest
@@ -22,7 +22,7 @@ from foveate.tasks import task_class
 from foveate.tasks.examples.data_options import FEWEST, held_out_every
 from foveate.tasks.examples.hub_data import local_paths
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_folder import Description
+from foveate.tasks.run_folder import ADAPTER, WRITTEN, Description
 from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.start.plan import Plan
 from foveate.tasks.start.weights import HEADS
@@ -31,20 +31,11 @@ from foveate.tasks.upgrade import upgrade_processor
 from foveate.tensor_files import write_tensors
 from foveate.training import Batches, Callback, main_process, train
 from foveate.training.checkpoints import Checkpoints
-from foveate.training.folder_lock import METRICS, check_folder
+from foveate.training.folder_lock import check_folder
 from foveate.training.hardware import choose_device
 from foveate.training.identity import CONTENT, HELD_OUT
 from foveate.training.parallel.strategy import check_memory
 from foveate.training.rates import freeze
-
-ADAPTER = "adapter.safetensors"
-"""The low-rank updates of a run, beside the weights that they are merged into."""
-
-WRITTEN = (
-    *(METRICS, WEIGHTS, "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"),
-    *(ADAPTER, "conditions.json", "labels.json", "lexicon.json", "processor.json", "rules.json"),
-)
-"""What is written into the folder of a training, whichever its task is."""
 
 
 def learn(

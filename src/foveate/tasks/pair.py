@@ -19,8 +19,8 @@ from foveate.data.text.labelled_pairs import (
 )
 from foveate.errors import UserError, at_least
 from foveate.forms.checks import check_positions, unseen_labels
+from foveate.forms.label import check_labels, choose_label, label_baseline, label_metrics
 from foveate.tasks.answers.label_texts import Decision, plot_decision
-from foveate.tasks.answers.labelling import check_labels, choose_label, label_baseline, label_metrics
 from foveate.tasks.examples.data_options import check_vocabulary
 from foveate.tasks.examples.pair_text import split_pair
 from foveate.tasks.examples.text_task import TextExamples, TextTask, longest_first

@@ -1,6 +1,6 @@
 """What `foveate run` and `foveate eval` know of a trained task: what it is asked, answers and measures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -54,6 +54,19 @@ class Evaluation:
     rows: list[list[str]]
     notes: list[str] = field(default_factory=list)
     """Lines below the table, such as what makes figures comparable."""
+
+
+HEADINGS = {"macro_f1": "macro F1", "roc_auc": "ROC AUC", "tokens": "tokens in place", "whole": "whole texts"}
+"""Headings of metrics whose names say less."""
+
+
+def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
+    """The names of all metrics and a row of them for each way to answer."""
+    names: Iterable[str] = dict.fromkeys(name for metrics in ways.values() for name in metrics)
+    rows = [
+        [way, *(f"{metrics[name]:.2f}" if name in metrics else "" for name in names)] for way, metrics in ways.items()
+    ]
+    return [HEADINGS.get(name, name.replace("_", " ")) for name in names], rows
 
 
 @dataclass

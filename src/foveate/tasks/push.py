@@ -7,8 +7,7 @@ from typing import Any
 from foveate import bundle
 from foveate.data.sources.hub import Repository, explain, hub_library, is_hub_name, repository
 from foveate.errors import UserError
-from foveate.tasks.former.recipe import WRITTEN
-from foveate.tasks.run_folder import describe
+from foveate.tasks.run_folder import WRITTEN, describe
 from foveate.training.folder_lock import METRICS
 
 CARD = "README.md"

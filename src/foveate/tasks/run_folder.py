@@ -11,7 +11,17 @@ from foveate.config import from_dict
 from foveate.data.text.files import digest
 from foveate.errors import UserError
 from foveate.nn import TooManyWeightsError, skip_init
+from foveate.training.folder_lock import METRICS
 from foveate.training.hardware import choose_device
+
+ADAPTER = "adapter.safetensors"
+"""The low-rank updates of a run, beside the weights that they are merged into."""
+
+WRITTEN = (
+    *(METRICS, bundle.WEIGHTS, "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"),
+    *(ADAPTER, "conditions.json", "labels.json", "lexicon.json", "processor.json", "rules.json"),
+)
+"""What is written into the folder of a training, whichever its task is."""
 
 
 @dataclass

@@ -28,7 +28,7 @@ from foveate.forms.processor import Processor
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.nn import attends, longest_sequence
 from foveate.sight import Sight
-from foveate.tasks.protocols import Evaluation
+from foveate.tasks.protocols import Evaluation, evaluation_rows
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import recipe_value
 from foveate.tasks.task import Task
@@ -44,9 +44,6 @@ OTHER_DEVICES = 65_536
 
 NAMED = 3
 """How many presets that attend are named, at most, where a model does not."""
-
-HEADINGS = {"macro_f1": "macro F1", "roc_auc": "ROC AUC", "tokens": "tokens in place", "whole": "whole texts"}
-"""Headings of metrics whose names say less."""
 
 
 @dataclass(repr=False)
@@ -423,15 +420,6 @@ def check_positions(given: str, taken: int, most: float) -> None:
     """Raise UserError for an input that takes more positions than the model has learned."""
     if taken > most:
         raise UserError(f"{quoted(given)} takes {taken:,} positions, but the model learned only {most:,}")
-
-
-def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
-    """The names of all metrics and a row of them for each way to answer."""
-    names: Iterable[str] = dict.fromkeys(name for metrics in ways.values() for name in metrics)
-    rows = [
-        [way, *(f"{metrics[name]:.2f}" if name in metrics else "" for name in names)] for way, metrics in ways.items()
-    ]
-    return [HEADINGS.get(name, name.replace("_", " ")) for name in names], rows
 
 
 def nothing_to_see(skill: Skill) -> UserError:

@@ -117,7 +117,7 @@ class Task:
                     found[part] = lambda usual, changes=changes: replace(usual, **changes)
                 continue
             found[part] = changed(base, changes)
-        return self._settled(found)
+        return self._settle(found)
 
     def from_json(self, values: Mapping[str, Any], where: str) -> Recipe:
         """A recipe from plain values; what they leave out is as the task and the preset have it.
@@ -138,7 +138,7 @@ class Task:
         found = {part.name: getattr(plain, part.name) for part in fields(plain)}
         if not isinstance(values.get("training"), dict):
             found.pop("training")
-        return self._settled({**found, "architecture": architecture})
+        return self._settle({**found, "architecture": architecture})
 
     def _plain_type(self, usual: Mapping[str, Any]) -> type[Any]:
         """A dataclass with the fields of a recipe of this task, to check plain values by."""
@@ -165,7 +165,7 @@ class Task:
         known = {part.name for part in fields(Training)}
         return replace(self.training, **{name: value for name, value in preset.training.items() if name in known})
 
-    def _settled(self, found: dict[str, Any]) -> Recipe:
+    def _settle(self, found: dict[str, Any]) -> Recipe:
         """A recipe whose sizes are all chosen, by the preset and by trained weights."""
         examples: Examples = found["examples"]
         found["examples"] = replace(examples, data=as_paths(examples.data), validation=as_paths(examples.validation))

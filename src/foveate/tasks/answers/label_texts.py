@@ -1,19 +1,14 @@
 """How a model gives whole texts labels, whether it was trained here or comes from a Hugging Face folder."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from foveate.contracts import Picture, Tokenizer
-from foveate.data import text_batches
 from foveate.data.text.batches import surroundings
 from foveate.errors import one_line
-from foveate.forms.checks import check_positions
 from foveate.sight import look
-from foveate.tasks.answers.labelling import choose_label
-from foveate.tasks.examples.text_task import TOKENS_TOGETHER
 from foveate.tasks.protocols import START_SIGN, ModelInputs
 from foveate.viewer import Alignment, plot_alignments
 
@@ -34,25 +29,6 @@ class Decision:
     def line(self) -> str:
         """The label, a tab, and its probability."""
         return f"{one_line(self.label)}\t{self.probability:.3f}" if self.label else ""
-
-
-def label_texts(
-    model: nn.Module, tokenizer: Tokenizer, labels: Mapping[str, int], texts: Sequence[str]
-) -> list[Decision]:
-    """The decision about each text; an empty one gets no label. Raises TextError for one that is too long to read."""
-    device = next(model.parameters()).device
-    places = [place for place, text in enumerate(texts) if text.strip()]
-    tokens = tokenizer.encode([texts[place] for place in places])
-    begin, end = surroundings(tokenizer)
-    check_positions(model, texts, zip(places, map(len, tokens), strict=True), len(begin) + len(end))
-    found = [Decision(text, "", 0.0) for text in texts]
-    for rows, inputs in text_batches(tokens, tokenizer, TOKENS_TOGETHER):
-        with torch.inference_mode():
-            logits = model(**{name: value.to(device) for name, value in inputs.items()}).logits
-        for row, shares in zip(rows, logits[:, 0].float().softmax(-1).tolist(), strict=True):
-            place = places[row]
-            found[place] = Decision(texts[place], *choose_label(labels, shares))
-    return found
 
 
 def read_whole_text(model: nn.Module, tokenizer: Tokenizer, text: str) -> ModelInputs:

@@ -10,8 +10,7 @@ from foveate.interop.peft_adapter import write_adapter
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import is_public
 from foveate.nn.low_rank import SCALE
-from foveate.tasks.run_folder import describe
-from foveate.tasks.start.beginning import ADAPTER
+from foveate.tasks.run_folder import ADAPTER, describe
 from foveate.tensor_files import read_tensors
 
 

@@ -1,6 +1,6 @@
 """A trained model in use, whatever its task is: loaded, run, measured, drawn and saved."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.processor import PROCESSOR, SavedProcessor
 from foveate.errors import UserError, unknown
 from foveate.inference.cpu import Precision, optimize_for_cpu
-from foveate.tasks.protocols import Evaluation, Prediction
+from foveate.tasks.protocols import Evaluation, Prediction, evaluation_rows
 from foveate.tasks.run_folder import describe, load_run, recipe_value
 from foveate.training.folder_lock import lock_to_save
 
@@ -176,16 +176,3 @@ def compare_ways(predictor: Predictor, dataset: Dataset[Any], options: Any) -> E
         rows=rows,
         notes=[f"{len(examples):,} {dataset.unit}", *task.notes(predictor, examples)],
     )
-
-
-HEADINGS = {"macro_f1": "macro F1", "roc_auc": "ROC AUC", "tokens": "tokens in place", "whole": "whole texts"}
-"""Headings of metrics whose names say less."""
-
-
-def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
-    """The names of all metrics and a row of them for each way to answer."""
-    names: Iterable[str] = dict.fromkeys(name for metrics in ways.values() for name in metrics)
-    rows = [
-        [way, *(f"{metrics[name]:.2f}" if name in metrics else "" for name in names)] for way, metrics in ways.items()
-    ]
-    return [HEADINGS.get(name, name.replace("_", " ")) for name in names], rows

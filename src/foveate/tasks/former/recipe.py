@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
@@ -12,18 +12,18 @@ from rich.console import Console
 from torch import nn
 
 from foveate import models
-from foveate.bundle import CHECKPOINTS, WEIGHTS
+from foveate.bundle import CHECKPOINTS
 from foveate.config import from_dict
 from foveate.data.text.files import as_paths, check_readable_again, digest
 from foveate.errors import UserError, at_least
 from foveate.nn import longest_sequence
 from foveate.tasks import TASKS
 from foveate.tasks.examples.hub_data import local_paths
-from foveate.tasks.run_folder import Description
+from foveate.tasks.run_folder import WRITTEN, Description
 from foveate.training import Training as PlainTraining
 from foveate.training import main_process
 from foveate.training.checkpoints import Checkpoints
-from foveate.training.folder_lock import METRICS, check_folder
+from foveate.training.folder_lock import check_folder
 from foveate.training.hardware import choose_device
 from foveate.training.identity import CONTENT
 from foveate.training.parallel.strategy import check_memory
@@ -37,12 +37,6 @@ else:
     Architecture = TypeVar("Architecture")
 
 Kind = TypeVar("Kind", bound="Recipe")
-
-WRITTEN = (
-    *(METRICS, WEIGHTS, "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"),
-    *("adapter.safetensors", "conditions.json", "labels.json", "lexicon.json", "processor.json", "rules.json"),
-)
-"""What is written into the folder of a training, whichever its task is."""
 
 
 @dataclass
@@ -67,13 +61,6 @@ class Training(PlainTraining):
 
 AS_USUAL = Training()
 """Stands for the training that is usual for a task and a preset."""
-
-
-def has_all_sizes(architecture: Any, model: Any) -> bool:
-    """Whether a mapping has every size of a preset's model, as that of a trained run: then nothing decides any."""
-    if not isinstance(architecture, Mapping) or model not in models.presets():
-        return False
-    return {part.name for part in fields(models.config_class(models.preset(model).family))} <= architecture.keys()
 
 
 @dataclass(kw_only=True)

@@ -7,9 +7,9 @@ import numpy as np
 from foveate.errors import UserError
 from foveate.forms.grids import grid_names
 from foveate.forms.inputs import check_length, require_file
+from foveate.forms.label import choose_label
 from foveate.sight import look
 from foveate.tasks.answers.image_answers import answer_probabilities, model_inputs
-from foveate.tasks.answers.labelling import choose_label
 from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking.images import open_image
 from foveate.tasks.looking.unseen import nothing_to_see

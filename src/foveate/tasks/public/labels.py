@@ -18,9 +18,10 @@ from foveate.data.text.scripts import split_words
 from foveate.data.text.tagged import tagged_text
 from foveate.errors import TextError, UserError, one_line, quoted
 from foveate.forms.checks import check_positions, unseen_labels
+from foveate.forms.label import choose_label, label_metrics
 from foveate.interop.layout import label_names
 from foveate.tasks.answers.label_texts import Decision, plot_decision
-from foveate.tasks.answers.labelling import choose_label, evaluate_labels, label_metrics
+from foveate.tasks.answers.labelling import evaluate_labels
 from foveate.tasks.examples.pair_text import split_pair
 from foveate.tasks.protocols import Evaluation, ModelInputs, NoOptions
 from foveate.tasks.public.reader import PublicReader, open_reader

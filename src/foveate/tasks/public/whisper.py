@@ -28,8 +28,7 @@ from foveate.models.speech.whisper import Whisper
 from foveate.sight import look
 from foveate.tasks.answers.transcripts import Transcript, check_raw, text_metrics, transcripts_as_they_come
 from foveate.tasks.answers.word_times import TimedWord, most_decided, word_times
-from foveate.tasks.former.predictor import evaluation_rows
-from foveate.tasks.protocols import Evaluation
+from foveate.tasks.protocols import Evaluation, evaluation_rows
 from foveate.tasks.public.whisper_generator import SoundGenerator
 from foveate.tasks.public.whisper_tokens import Spoken, WhisperTokens, plain_words
 from foveate.training.hardware import choose_device

@@ -12,14 +12,13 @@ from foveate import models
 from foveate.contracts import Tokenizer
 from foveate.errors import UserError
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
-from foveate.tasks.former.recipe import AS_USUAL, Architecture, Recipe, Training, has_all_sizes
+from foveate.tasks.former.recipe import AS_USUAL, Architecture, Recipe, Training
+from foveate.tasks.run_folder import ADAPTER
 from foveate.tasks.start.parts import FromRun, Parts, WholeRun
+from foveate.tasks.start.plan import has_all_sizes
 from foveate.tasks.start.weights import HEADS, Start, open_start
 from foveate.tensor_files import write_tensors
 from foveate.training import main_process
-
-ADAPTER = "adapter.safetensors"
-"""The low-rank updates of a run, beside the weights that they are merged into."""
 
 Kind = TypeVar("Kind", bound="Beginning")
 
