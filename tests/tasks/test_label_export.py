@@ -22,7 +22,6 @@ from foveate.errors import UserError
 from foveate.tasks.export.labels import export_labels
 from foveate.tasks.former.recipe import Training
 from foveate.tasks.learning import learn
-from foveate.tasks.pair import Pair, Pairs
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.tag import Tag
 from foveate.tasks.tag import Text as TaggedText
@@ -117,21 +116,20 @@ def test_pairs(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     }
     start = starts[model]() if model in starts else None
     preset = "bert-base" if model == "public" else model
-    examples = Pairs(batch_tokens=256, vocabulary=60, max_length=14)
-    recipe = Pair(
-        out=tmp_path / "run", start=start, examples=examples, model=preset, training=TRAINING, architecture=dict(SIZES)
-    )
+    settings = {**SETTINGS, "architecture": dict(SIZES), "max_length": 14, "vocabulary": 60}
+    recipe = foveate.recipe("pair", out=tmp_path / "run", start=start, model=preset, **settings)
     pairs = [
         LabelledPair(str(at), label, f"{text} dogs", text) for at, (label, text) in enumerate(verdicts.examples(90, 3))
     ]
     parts = Splits(*(Dataset("pairs", part) for part in (pairs[:60], pairs[60:], pairs[60:])))
-    recipe.learn(parts, Console(file=StringIO()))
+    learn(recipe, parts, Console(file=StringIO()))
     out = exported(tmp_path / "run", capsys)
     theirs, tokenizer = opened(out, "Sequence")
     firsts, seconds = ["bad dogs", "the cats of the story", "cats"], ["great cats", "dogs", "the film was"]
     inputs = tokenizer(firsts, seconds, padding=True, return_tensors="pt")
     ours, again = foveate.load(tmp_path / "run"), foveate.load(out)
-    own = ours.processor.inputs(ours.processor.encode(list(zip(firsts, seconds, strict=True))))
+    reads = ours.processor.reads
+    own, _ = reads.tensors([reads.prepare(pair) for pair in zip(firsts, seconds, strict=True)])
     assert torch.equal(own["tokens"], inputs["input_ids"])
     assert ("token_type_ids" in inputs) == ("token_types" in own)
     with torch.no_grad():

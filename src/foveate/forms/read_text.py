@@ -118,15 +118,15 @@ class ReadText(InputForm):
         pieces = self.words.pieces(prepared[before : len(prepared) - behind].tolist())
         return [*[self.start_sign] * before, *pieces, *[self.end_sign] * behind]
 
-    def axis(self, value: str, prepared: np.ndarray, grid: GridFinder) -> Naming:
+    def axis(self, value: Any, prepared: Any, grid: GridFinder) -> Naming:
         return token_names(self.names(prepared))
 
-    def draw(self, value: str, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: Any, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
         """A map of what was written or decided over the tokens of the text."""
         found = self.alignment(value, rows, title)
         return None if found is None else plot_alignments([found])
 
-    def alignment(self, value: str, rows: Sequence[Row], title: str) -> Alignment | None:
+    def alignment(self, value: Any, rows: Sequence[Row], title: str) -> Alignment | None:
         """That map, with the site as its title where that is known."""
         names = self.names(self.prepare(value))
         if not rows or len(rows[0].weights) != len(names):

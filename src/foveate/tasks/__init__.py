@@ -59,7 +59,6 @@ TASKS: dict[str, Row] = {
     "tag": Row("foveate.tasks.tag", "Tag", ("rnn-encoder", "transformer-encoder", "bert"), "tokens"),
     "embed": Row("foveate.tasks.embed", "Embed", ("bert",), "vector"),
     "match": Row("foveate.tasks.match", "Match", ("siamese",)),
-    "pair": Row("foveate.tasks.pair", "Pair", ("bert",), "pair"),
     "autoencode": Row(
         "foveate.tasks.autoencode",
         "Autoencode",

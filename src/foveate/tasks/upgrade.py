@@ -65,6 +65,10 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "writes": {name: old[name] for name in ("labels", "usual_box", "denoising")},
     },
     "classify": lambda old: {"reads": {}, "writes": {"labels": old["labels.json"]["counts"]}},
+    "pair": lambda old: {
+        "reads": {"segments": old["labels.json"]["segments"]},
+        "writes": {"labels": old["labels.json"]["counts"], "rules": old["labels.json"].get("rules", {})},
+    },
     "gan": lambda old: {"reads": {"labels": old["labels"]}, "writes": {"format": old["format"]}},
     "walk": lambda old: {"reads": {"words": old["words"]}, "writes": {"sights": old["sights"]}},
     "control": lambda old: {

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from foveate import models
-from foveate.data.text.batches import surroundings
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
+from foveate.forms.text_pair import PairText
 from foveate.interop.keys import bert
 from foveate.interop.public_folder import write_folder, write_tensors
 from foveate.tasks.completion.exporting import public_pair_tokenizer, public_tokenizer
@@ -74,20 +74,18 @@ def _tokenizer(predictor: Any) -> PublicTokenizer:
     """The tokenizer, with what the task reads around a text or a pair."""
     if isinstance(predictor, Skill):
         reads = predictor.processor.reads
+        if isinstance(reads, PairText):
+            return public_pair_tokenizer(reads.words, reads.signs, reads.segments)
         return public_tokenizer(reads.words, *reads.around)
     own = predictor.processor.tokenizer
-    if predictor.task.task == "pair":
-        processor = predictor.processor
-        return public_pair_tokenizer(own, processor.around, processor.segments)
-    of_words = predictor.task.task == "tag"
-    return public_tokenizer(own, *(((own.special.start,), (own.special.end,)) if of_words else surroundings(own)))
+    return public_tokenizer(own, (own.special.start,), (own.special.end,))
 
 
 def _label_names(predictor: Any) -> list[str]:
     processor = predictor.processor
     if isinstance(predictor, Skill):
         return list(processor.writes.labels)
-    return list(processor.lexicon.tags if predictor.task.task == "tag" else processor.labels)
+    return list(processor.lexicon.tags)
 
 
 def _labels(names: Sequence[str]) -> dict[str, Any]:

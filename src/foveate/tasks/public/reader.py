@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from foveate import bundle, models
 from foveate.data.ragged import padded
-from foveate.data.text.labelled_pairs import LabelledPairProcessor
 from foveate.data.tokens.bert_tokenizer import CLASS, BertTokenizer
 from foveate.data.tokens.public_tokenizer import TOKENIZER, PublicTokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.forms.text_pair import PairText
 from foveate.interop.keys import bert
 from foveate.interop.layout import label_names
 from foveate.interop.public_folder import check_tokenizer, header_of, read_folder
@@ -76,9 +76,9 @@ class PublicReader:
             types = self.tokenizer.types(text) if self.types else None
             return TextRow(*self.tokenizer.spans(text), types)
         if pair:
-            pairs = LabelledPairProcessor(self.tokenizer, {}, self.types is not None)
-            tokens, types = pairs.join(pairs.encode([(first, pair)])[0])
-            return TextRow(tokens, [], types if self.types else None)
+            row = PairText(tokenizer=self.tokenizer).prepare((first, pair))
+            types = [int(place >= row.second) for place in range(len(row.tokens))]
+            return TextRow(row.tokens.tolist(), [], types if self.types else None)
         tokens, spans = self.tokenizer.spans(text)
         return TextRow(tokens, spans)
 
