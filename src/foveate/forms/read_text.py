@@ -79,10 +79,10 @@ class ReadText(InputForm):
     def load_part(cls, name: str, path: Path) -> Any:
         return load_text_tokenizer(path)
 
-    def open(self, given: str) -> str | None:
+    def open(self, given: str) -> Any:
         return given if given.strip() else None
 
-    def receive(self, given: Input, name: str) -> str:
+    def receive(self, given: Input, name: str) -> Any:
         return require_text(given, name)
 
     def place(self, example: Any) -> str:
@@ -92,7 +92,7 @@ class ReadText(InputForm):
     def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:
         return unknown_note(name, self.words, (self.value(one) for one in examples[:ASKED]))
 
-    def prepare(self, value: str) -> np.ndarray:
+    def prepare(self, value: Any) -> Any:
         """The tokens of a text and those around it."""
         before, behind = self.around
         return np.array([*before, *self.words.encode([value])[0], *behind], np.int32)

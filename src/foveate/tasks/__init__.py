@@ -56,7 +56,6 @@ def _rows() -> Iterator[tuple[str, Row]]:
 
 
 TASKS: dict[str, Row] = {
-    "tag": Row("foveate.tasks.tag", "Tag", ("rnn-encoder", "transformer-encoder", "bert"), "tokens"),
     "embed": Row("foveate.tasks.embed", "Embed", ("bert",), "vector"),
     "match": Row("foveate.tasks.match", "Match", ("siamese",)),
     "autoencode": Row(

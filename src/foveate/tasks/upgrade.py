@@ -65,6 +65,7 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "writes": {name: old[name] for name in ("labels", "usual_box", "denoising")},
     },
     "classify": lambda old: {"reads": {}, "writes": {"labels": old["labels.json"]["counts"]}},
+    "tag": lambda old: {"reads": {}, "writes": {}},
     "pair": lambda old: {
         "reads": {"segments": old["labels.json"]["segments"]},
         "writes": {"labels": old["labels.json"]["counts"], "rules": old["labels.json"].get("rules", {})},

@@ -18,13 +18,13 @@ from foveate.data.text.scripts import split_words
 from foveate.data.text.tagged import tagged_text
 from foveate.errors import TextError, UserError, one_line, quoted
 from foveate.forms.checks import check_positions, unseen_labels
+from foveate.forms.tagged_words import TagsAnswer
 from foveate.interop.layout import label_names
 from foveate.tasks.answers.label_texts import Decision, plot_decision
 from foveate.tasks.answers.labelling import choose_label, evaluate_labels, label_metrics
 from foveate.tasks.examples.pair_text import split_pair
 from foveate.tasks.protocols import Evaluation, ModelInputs, NoOptions
 from foveate.tasks.public.reader import PublicReader, open_reader
-from foveate.tasks.tag import Tagging
 
 NEXT = ("next", "not next")
 """What the labels of BERT's next-sentence head are called, if the folder has no names of its own."""
@@ -160,12 +160,12 @@ class PublicTagger(PublicLabeller):
 
     head = "tokens"
 
-    def answer(self, texts: Sequence[str], options: NoOptions) -> list[Tagging]:
+    def answer(self, texts: Sequence[str], options: NoOptions) -> list[TagsAnswer]:
         """The tags of texts whose words (punctuation marks too) are parted by spaces."""
         sentences = [split_words(text) for text in texts]
         places = [place for place, words in enumerate(sentences) if words]
         joined = [" ".join(sentences[place]) for place in places]
-        found = [Tagging(words, []) for words in sentences]
+        found = [TagsAnswer() for _ in sentences]
         with errors_at(places):
             logits = self.logits(joined)
             for number, (place, one) in enumerate(zip(places, logits, strict=True)):
@@ -174,10 +174,11 @@ class PublicTagger(PublicLabeller):
                     word = sentences[place][first.index(None)]
                     raise TextError(number, f"the tokenizer reads nothing of the word {quoted(word)}")
                 best = one.argmax(-1).tolist()
-                found[place] = Tagging(sentences[place], [self.labels[best[at]] for at in first if at is not None])
+                tags = [self.labels[best[at]] for at in first if at is not None]
+                found[place] = TagsAnswer(words=sentences[place], tags=tags)
         return found
 
-    def picture(self, prediction: Tagging) -> None:
+    def picture(self, prediction: TagsAnswer) -> None:
         """None: `foveate look` shows where it looks."""
 
     def measure(self, data: Sequence[Path], console: Console) -> Evaluation:
