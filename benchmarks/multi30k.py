@@ -32,10 +32,7 @@ OPTIONS = {
 }
 """What differs between models and languages."""
 
-COMMON = (
-    "--lowercase --batch 2048 --schedule cosine --warmup 1000 "
-    "--validate-every 1200 --save-every 300 --patience 99"
-)
+COMMON = "--lowercase --batch 2048 --schedule cosine --warmup 1000 --validate-every 1200 --save-every 300 --patience 99"
 
 
 def main() -> None:

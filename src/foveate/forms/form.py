@@ -411,6 +411,10 @@ class OutputForm(Form):
         """The answers to a batch of inputs, which are on the model's device. Called without gradients."""
         raise NotImplementedError
 
+    def nothing(self) -> Answer:
+        """The answer to an empty input."""
+        return Answer()
+
     def at_once(self, device: torch.device) -> int:
         """How many batches are decided about at once. They are made to come out even for this many."""
         return 1

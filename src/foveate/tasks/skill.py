@@ -164,7 +164,7 @@ class Skill:
         try:
             value = reads.open(str(given))
             if value is None:
-                return Answer(given=str(given))
+                return replace(self.processor.writes.nothing(), given=str(given))
             prepared = reads.prepare(value)
             check_positions(str(given), reads.positions(prepared), most)
             return prepared
@@ -342,6 +342,16 @@ class Skill:
         if self.processor.reads.by_files:
             check_unchanged(self.description)
         return open_examples(self.task, self.recipe)[0]
+
+    def lost(self, most: float = math.inf) -> str:
+        """Why nothing can be compared with what was learned from; empty if it can, and has at most so many examples."""
+        try:
+            count = len(self.train_examples())
+        except UserError as error:
+            return str(error)
+        if count > most:
+            return f"the training text has {count:,} passages, and at most {most:,} are counted"
+        return ""
 
     # -- training
 
