@@ -63,7 +63,7 @@ class ClassName(InputForm):
 
     def extend(self, trained: "ClassName", train: Dataset[Any]) -> "ClassName":
         """With new labels behind the known ones."""
-        return ClassName(dict.fromkeys(trained.labels, 0) | self.labels)
+        return ClassName(dict.fromkeys(trained.labels, 0) | count_labels(example.label for example in train))
 
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.labels)}

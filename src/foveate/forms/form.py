@@ -19,7 +19,7 @@ import tyro
 from torch import Tensor, nn
 
 from foveate.config import from_dict
-from foveate.contracts import Picture
+from foveate.contracts import Batch, Picture
 from foveate.data.buckets import Buckets, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError
@@ -172,12 +172,16 @@ class InputForm(Form):
     by_files: ClassVar[bool] = False
     """Whether a training notes digests of its files, instead of one of its examples: a text may fill a disk."""
 
+    def fit(self: Own, architecture: Any) -> Own:
+        """This form with the settings that a model's config has the last word on."""
+        return self
+
     def learn(self: Own, train: Dataset[Any], architecture: Any) -> Own:
         """This form with the sizes and the vocabulary of the examples."""
         return self
 
     def extend(self: Own, trained: Any, train: Dataset[Any]) -> Own:
-        """This form as a trained one has it, with what new examples add."""
+        """A trained form with the settings of this one, which has learned nothing, and what new examples add."""
         return trained.with_settings(self)
 
     def advice(self, train: Dataset[Any], begun: bool) -> list[str]:
@@ -230,6 +234,14 @@ class InputForm(Form):
     def cost(self, prepared: Any) -> int:
         """What a value takes of a batch's budget in training: tokens, frames. By default 1."""
         return 1
+
+    def rows(self, prepared: Any) -> int:
+        """How many rows of a batch a value takes, each of its cost. By default 1."""
+        return 1
+
+    def batch(self, inputs: dict[str, Tensor], targets: dict[str, Tensor], weight: Tensor) -> Batch:
+        """A batch of these tensors, whose examples are rows unless a form says otherwise."""
+        return Batch(inputs, targets, weight, "examples")
 
     def places(self, prepared: Any) -> int:
         """The places that a model keeps for a value: what a batch in use is bounded by. By default as the cost."""
@@ -311,7 +323,7 @@ class OutputForm(Form):
         return self
 
     def extend(self: Own, trained: Any, train: Dataset[Any]) -> Own:
-        """This form as a trained one has it, with what new examples add."""
+        """A trained form with the settings of this one, which has learned nothing, and what new examples add."""
         return trained.with_settings(self)
 
     def kinds(self, example: Any) -> Collection[Hashable]:
@@ -360,6 +372,10 @@ class OutputForm(Form):
     ) -> Sequence[Answer]:
         """The answers to a batch of inputs, which are on the model's device. Called without gradients."""
         raise NotImplementedError
+
+    def nothing(self) -> Answer:
+        """The answer to an empty input."""
+        return Answer()
 
     def at_once(self, device: torch.device) -> int:
         """How many batches are decided about at once. They are made to come out even for this many."""

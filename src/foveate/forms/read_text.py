@@ -86,33 +86,34 @@ class ReadText(InputForm):
         return require_text(given, name)
 
     def place(self, example: Any) -> str:
+        """The text of an example."""
         found: str = self.value(example)
         return found
 
     def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:
-        return unknown_note(name, self.words, (self.value(one) for one in examples[:ASKED]))
+        return unknown_note(name, self.words, (self.place(one) for one in examples[:ASKED]))
 
     def prepare(self, value: Any) -> Any:
         """The tokens of a text and those around it."""
         before, behind = self.around
         return np.array([*before, *self.words.encode([value])[0], *behind], np.int32)
 
-    def cost(self, prepared: np.ndarray) -> int:
+    def cost(self, prepared: Any) -> int:
         return len(prepared)
 
-    def positions(self, prepared: np.ndarray) -> int:
+    def positions(self, prepared: Any) -> int:
         return len(prepared)
 
     def tensors(
-        self, prepared: Sequence[np.ndarray], generator: np.random.Generator | None = None
+        self, prepared: Sequence[Any], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
         source, lengths = padded(prepared, self.words.special.pad)
         return {"source": source, "source_lengths": lengths}, Changes()
 
-    def longer_than_training(self, prepared: np.ndarray) -> bool:
+    def longer_than_training(self, prepared: Any) -> bool:
         return len(prepared) - sum(map(len, self.around)) > self.max_length
 
-    def names(self, prepared: np.ndarray) -> list[str]:
+    def names(self, prepared: Any) -> list[str]:
         """What to call each token."""
         before, behind = map(len, self.around)
         pieces = self.words.pieces(prepared[before : len(prepared) - behind].tolist())

@@ -58,13 +58,7 @@ def _rows() -> Iterator[tuple[str, Row]]:
 TASKS: dict[str, Row] = {
     "embed": Row("foveate.tasks.embed", "Embed", ("bert",), "vector"),
     "match": Row("foveate.tasks.match", "Match", ("siamese",)),
-    "autoencode": Row(
-        "foveate.tasks.autoencode",
-        "Autoencode",
-        ("rnn-autoencoder", "hierarchical-autoencoder"),
-    ),
     "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
-    "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt"), "words"),
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
     "answer": Row("foveate.tasks.answer", "AnswerTask", ("show-ask", "smem-vqa")),
     "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),

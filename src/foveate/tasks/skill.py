@@ -30,8 +30,8 @@ from foveate.nn import attends, longest_sequence
 from foveate.sight import Sight
 from foveate.tasks.protocols import Evaluation
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_folder import recipe_value
-from foveate.tasks.task import Task
+from foveate.tasks.run_folder import check_unchanged, recipe_value
+from foveate.tasks.task import Task, open_examples
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
 from foveate.viewer.protocol import Input, InputKind, LookResult
@@ -167,7 +167,7 @@ class Skill:
         try:
             value = reads.open(str(given))
             if value is None:
-                return Answer(given=str(given))
+                return replace(self.processor.writes.nothing(), given=str(given))
             prepared = reads.prepare(value)
             check_positions(str(given), reads.positions(prepared), most)
             return prepared
@@ -344,12 +344,23 @@ class Skill:
         return self.task.read(data, self.recipe) if data else self.task.open_source(str(source), self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:
-        """What was learned from, as it is now, without what was held out."""
-        chosen = self.recipe.examples
-        if chosen.source:
-            return self.task.open_source(chosen.source, self.recipe).train
-        found = self.task.read(chosen.data, self.recipe)
-        return found if chosen.validation else self.task.hold_out(found)[0]
+        """What was learned from, as it is now, without what was held out.
+
+        Raises UserError where that is not there any more, or where files of text have changed.
+        """
+        if self.processor.reads.by_files:
+            check_unchanged(self.description)
+        return open_examples(self.task, self.recipe)[0]
+
+    def lost(self, most: float = math.inf) -> str:
+        """Why nothing can be compared with what was learned from; empty if it can, and has at most so many examples."""
+        try:
+            count = len(self.train_examples())
+        except UserError as error:
+            return str(error)
+        if count > most:
+            return f"the training text has {count:,} passages, and at most {most:,} are counted"
+        return ""
 
     # -- training
 

@@ -52,6 +52,8 @@ Values = dict[str, Any]
 
 UPGRADES: dict[str, Callable[[Values], Values]] = {
     "translate": lambda old: {"reads": {}, "writes": {}},
+    "autoencode": lambda old: {"reads": {}, "writes": {}},
+    "language": lambda old: dict.fromkeys(("reads", "writes"), old["conditions.json"]),
     "classify-image": lambda old: {
         "reads": {**_without(old, "labels", "format"), "format": old["format"]},
         "writes": {"labels": old["labels"]},

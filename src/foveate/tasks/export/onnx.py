@@ -15,7 +15,7 @@ from foveate.nn import longest_sequence
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.language import Language
+from foveate.tasks.language_model import LanguageModel
 from foveate.tasks.public.bert import WordFiller
 from foveate.tasks.public.embedder import Embedder
 from foveate.tasks.public.labels import PublicClassifier, PublicPairs
@@ -33,7 +33,7 @@ def export_to_onnx(task: Any, out: Path) -> float:
     Returns the greatest difference of onnxruntime's logits from PyTorch's. Raises UserError for a model that cannot be
     written so.
     """
-    if isinstance(task, Predictor) and isinstance(task.task, Language):
+    if isinstance(task, LanguageModel):
         task = as_completer(task)
     out.mkdir(parents=True, exist_ok=True)
     model = task.model.to("cpu")

@@ -15,9 +15,9 @@ from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES, header_of
 from foveate.tasks import TASKS, opener, task_class
 from foveate.tasks.completion.completer import Completer
-from foveate.tasks.looking.predictors import LanguageViewer, PredictorViewer
+from foveate.tasks.looking.predictors import PredictorViewer
 from foveate.tasks.looking.readers import CompleterViewer, SingleTextViewer
-from foveate.tasks.looking.skills import SkillViewer
+from foveate.tasks.looking.skills import LanguageViewer, SkillViewer
 from foveate.tasks.task import Task
 from foveate.viewer.protocol import File, Input, ModelViewer
 
@@ -58,8 +58,8 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
 
         return open_folder(folder, device)
     if isinstance(task_class(str(description.get("task"))) if description.get("task") in TASKS else None, Task):
-        return SkillViewer(folder, device)
-    return (LanguageViewer if description.get("task") == "language" else PredictorViewer)(folder, device)
+        return (LanguageViewer if description.get("task") == "language" else SkillViewer)(folder, device)
+    return PredictorViewer(folder, device)
 
 
 def open_beside(folder: Path | str, first: ModelViewer, device: str = "cpu") -> ModelViewer:
