@@ -318,7 +318,7 @@ class Speech(OutputForm):
         weights = sight[sites[-1]].weights()[0].mean(0).float().cpu()
         return [Row("", of) for of in weights[:-1, 1:]]  # the end is no sound, and the start no frame
 
-    def draw(self, answer: Said, rows: Sequence[Row], grid: GridFinder) -> Picture:
+    def draw(self, answer: Said, value: list[str], rows: Sequence[Row], grid: GridFinder) -> Picture:
         """The spectrogram above the attention of each token to those before it."""
         from foveate.viewer.speech_figure import draw  # imports matplotlib, which takes a while
 
