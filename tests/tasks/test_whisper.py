@@ -19,6 +19,7 @@ from foveate.errors import UserError
 from foveate.forms.whisper import WhisperOptions
 from foveate.forms.whisper_tokens import plain_words
 from foveate.forms.word_times import word_times
+from foveate.tasks.looking import open_model
 from foveate.tasks.skill import Skill
 from foveate.viewer.protocol import File
 
@@ -141,9 +142,11 @@ def test_run_from_the_command_line(
     assert json.loads(capsys.readouterr().out)["ways"][english.name]["word_error_rate"] > 0
 
 
-def test_a_look_shows_tokens_over_the_window(multilingual: Path, sound: Path) -> None:
+def test_a_look_shows_tokens_over_the_window(multilingual: Path, sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without transformers, which looks at its own models."""
     transcriber = foveate.load(multilingual)
-    found = transcriber.look(File("a.wav", sound.read_bytes()), 2000)
+    monkeypatch.setattr("foveate.tasks.looking.has_transformers", lambda: False)
+    found = open_model(multilingual).look(File("a.wav", sound.read_bytes()), 2000)
     tokens, window = found.tokens["decoder.0.cross"]
     assert tokens[-1] == "[END]"
     assert tokens[2] == "<|notimestamps|>"
