@@ -71,6 +71,8 @@ class PreparedText:
 class SpokenText(InputForm):
     """The characters of texts: inputs `source` (B, S) and `source_lengths` (B,), a row for each part of a text."""
 
+    name: ClassVar[str] = "text to say"
+
     characters: Learned[str] = ""
     """The characters that can be read; token ids are their places, after the special ones."""
     texts: Learned[tuple[str, ...]] = ()
