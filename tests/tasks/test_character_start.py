@@ -12,7 +12,6 @@ from foveate import bundle
 from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.tasks.read import Read
-from foveate.tasks.transcribe import Transcribe
 
 
 def write_table(folder: Path, words: list[str]) -> Path:
@@ -55,4 +54,4 @@ def test_weights_and_characters_of_a_run(tmp_path) -> None:
 def test_a_run_of_another_task(tmp_path) -> None:
     foveate.train(recipe(write_table(tmp_path / "one", ["ab", "cab"]), tmp_path / "run"))
     with pytest.raises(UserError, match="is a run of read, but transcribe begins from one of its own"):
-        from_dict(Transcribe, {"start": str(tmp_path / "run"), "out": str(tmp_path / "x")}, "test").check()
+        foveate.recipe("transcribe", start=tmp_path / "run", out=tmp_path / "x")

@@ -424,8 +424,9 @@ class OutputForm(Form):
         """
         return []
 
-    def draw(self, answer: Any, rows: Sequence[Row], grid: GridFinder) -> Picture | None:
-        """What was written with the places of it that each row looked at; None where these are places of the input."""
+    def draw(self, answer: Any, value: Any, rows: Sequence[Row], grid: GridFinder) -> Picture | None:
+        """What was written, of the `value` that was read, with the places that each row looked at; None where the form
+        that is read draws this."""
         return None
 
 

@@ -65,7 +65,6 @@ TASKS: dict[str, Row] = {
     "draw": Row("foveate.tasks.draw", "Draw", ("text-to-image",)),
     "match-image": Row("foveate.tasks.match_image", "MatchImage", ("clip",)),
     "read": Row("foveate.tasks.read", "Read", ("sar",)),
-    "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer", "whisper")),
     "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),
     "dpo": Row("foveate.tasks.dpo", "TrainDPO", ("gpt",)),
     "rlhf": Row("foveate.tasks.rlhf", "TrainRLHF", ("gpt",)),

@@ -263,7 +263,7 @@ class Skill:
             rows = writes.rows(sight, self.model, answer, before)
             if not rows:
                 return None
-            return writes.draw(answer, rows, grid) or reads.draw(value, rows, answer.title, grid)
+            return writes.draw(answer, value, rows, grid) or reads.draw(value, rows, answer.title, grid)
 
         return draw
 

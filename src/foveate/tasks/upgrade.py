@@ -82,6 +82,10 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "reads": {name: old[name] for name in ("characters", "texts")},
         "writes": {name: old[name] for name in ("codec", "longest")},
     },
+    "transcribe": lambda old: {
+        "reads": {"log_mel": old["log_mel"], "longest": old["longest"], "augment": old.get("augment", True)},
+        "writes": {name: old[name] for name in ("characters", "frequent")},
+    },
     "complete-image": lambda old: {
         "reads": old,
         "writes": {"format": old["format"], "levels": old["levels"]},

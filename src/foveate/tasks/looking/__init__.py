@@ -27,7 +27,7 @@ SEEN_AS_OURS = ("xlnet",)
 """Types of models that attend in transformers by a softmax of their own, which cannot be seen."""
 
 READS_SOUNDS = ("whisper",)
-"""Types of models whose input is a sound, which transformers' are looked at with."""
+"""Types of models whose input is a sound, which are looked at in transformers where it is installed."""
 
 
 def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
@@ -54,6 +54,8 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         if ours and kind_of not in READS_SOUNDS:
             kind = CompleterViewer if opener(folder) is Completer else SingleTextViewer
             return kind(folder, device)
+        if kind_of in READS_SOUNDS and not has_transformers():
+            return SkillViewer(folder, device)
         from foveate.tasks.looking.huggingface import open_folder
 
         return open_folder(folder, device)

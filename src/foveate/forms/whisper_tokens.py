@@ -16,8 +16,8 @@ MULTILINGUAL = 51865
 
 
 @dataclass
-class Spoken:
-    """What is said to the model of a sound."""
+class LanguageOptions:
+    """What the model is told of a sound."""
 
     language: str | None = None
     """Code of the language that is spoken, such as "en". By default a model for several languages finds it itself."""
@@ -59,7 +59,7 @@ class WhisperTokens:
         codes = re.findall(r"<\|([a-z]{2,3})\|>", " ".join(self.tokenizer.pieces(range(self.start, self.silent))))
         return {code: number for code in codes if (number := self.tokenizer.number(f"<|{code}|>")) is not None}
 
-    def check(self, options: Spoken) -> None:
+    def check(self, options: LanguageOptions) -> None:
         """Raise UserError for a language that the model does not know."""
         if (options.translate or options.language is not None) and not self.multilingual:
             raise UserError(f"{self.folder} knows English alone: leave out --language and --translate")
