@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from foveate import create
+from foveate.metrics.attention_in_boxes import area, share_in_box
 from foveate.sight import look
 from foveate.special_tokens import LEARNED
-from foveate.tasks.answers.word_maps import area, share_in_box, word_maps
+from foveate.tasks.answers.word_maps import word_maps
 
 
 def test_places_count_by_their_area_in_the_box() -> None:

@@ -19,7 +19,7 @@ import tyro
 from torch import Tensor, nn
 
 from foveate.config import from_dict
-from foveate.contracts import Picture
+from foveate.contracts import Batch, Picture
 from foveate.data.buckets import Buckets, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError, one_line
@@ -235,6 +235,9 @@ class InputForm(Form):
     by_files: ClassVar[bool] = False
     """Whether a training notes digests of its files, instead of one of its examples: a text may fill a disk."""
 
+    batch_type: ClassVar[type[Batch]] = Batch
+    """The kind of its batches: one whose inputs have other rows than its targets selects in another way."""
+
     def learn(self: Own, train: Dataset[Any], architecture: Any) -> Own:
         """This form with the sizes and the vocabulary of the examples."""
         return self
@@ -296,6 +299,10 @@ class InputForm(Form):
 
     def positions(self, prepared: Any) -> int:
         """The learned positions of a model that a value takes. By default none."""
+        return 0
+
+    def shared(self, prepared: Any) -> int:
+        """The number of what an example shares with others, such as an image: these come together in a batch."""
         return 0
 
     def tensors(
@@ -430,6 +437,13 @@ class OutputForm(Form):
     def metrics(self, answers: Sequence[Any], examples: Sequence[Any]) -> dict[str, float]:
         """How good the answers to examples are."""
         raise NotImplementedError
+
+    def look_metrics(
+        self, answers: Sequence[Any], examples: Sequence[Any], maps: Callable[[Any, Any], Sequence[Tensor]]
+    ) -> dict[str, float]:
+        """How much of the attention is where it should be, for data that tell. `maps(example, answer)` are the weights
+        over the places (i, j) of an image, for each row of an answer to it."""
+        return {}
 
     def baselines(
         self, reads: Any, examples: Sequence[Any], train: Callable[[], Dataset[Any]]

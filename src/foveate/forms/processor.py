@@ -71,10 +71,15 @@ class Processor(BatchMaker[Any]):
         excess = self.reads.cost(prepared.input) - own
         return excess if self.cost(prepared) % 2 == 0 else -excess
 
+    def group(self, prepared: PreparedExample) -> int:
+        found: int = self.reads.shared(prepared.input)
+        return found
+
     def batch(self, prepared: Sequence[PreparedExample], generator: np.random.Generator | None) -> Batch:
         inputs, changes = self.reads.tensors([one.input for one in prepared], generator)
         more, targets, weight = self.writes.tensors([one.target for one in prepared], changes, generator)
-        return Batch({**inputs, **more}, targets, weight, "examples")
+        made: Batch = self.reads.batch_type({**inputs, **more}, targets, weight, "examples")
+        return made
 
     def sizes(self) -> dict[str, int]:
         return {**self.reads.sizes(), **self.writes.sizes()}

@@ -74,7 +74,6 @@ TASKS: dict[str, Row] = {
     "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
     "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt"), "words"),
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
-    "answer": Row("foveate.tasks.answer", "AnswerTask", ("show-ask", "smem-vqa")),
     "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),
     "draw": Row("foveate.tasks.draw", "Draw", ("text-to-image",)),
     "match-image": Row("foveate.tasks.match_image", "MatchImage", ("clip",)),

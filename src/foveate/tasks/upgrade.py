@@ -60,6 +60,7 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "reads": {"log_mel": old["log_mel"], "frames": old["frames"], "augment": old.get("augment", True)},
         "writes": {"labels": old["labels"]},
     },
+    "answer": lambda old: {"reads": {"format": old["format"]}, "writes": {"labels": old["answers"]}},
     "detect": lambda old: {
         "reads": {name: old[name] for name in ("size", "augment")},
         "writes": {name: old[name] for name in ("labels", "usual_box", "denoising")},

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from foveate.data.images.captions import CaptionedImage
 from foveate.errors import TextError
+from foveate.metrics.attention_in_boxes import area, share_in_box
 from foveate.sight import look
-from foveate.tasks.answers.word_maps import area, share_in_box
 from foveate.tasks.former.predictor import Predictor
 
 SITES = ["blocks.*.text.cross"]

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from foveate.metrics.attention_in_boxes import area, share_in_box
 from foveate.sight import look
 from foveate.special_tokens import SpecialTokens
 
@@ -49,27 +50,6 @@ def head_maps(
     chosen = max(sites, key=lambda weights: float(weights.mean(1).amax(-1).mean())).float().cpu()
     side = round(chosen.shape[-1] ** 0.5)
     return [weights[:, : len(own)].unflatten(-1, (side, -1)) for weights, own in zip(chosen, tokens, strict=True)]
-
-
-def share_in_box(weights: Float[Tensor, "i j"], box: tuple[float, float, float, float]) -> float:
-    """The share of the weights that lies in a box, whose sides are shares of the image's; places count by their area
-    inside."""
-    rows, columns = weights.shape
-    left, top, right, bottom = box
-    down, across = _overlap(rows, top, bottom), _overlap(columns, left, right)
-    return float((weights * down[:, None] * across).sum() / weights.sum())
-
-
-def _overlap(count: int, begin: float, end: float) -> Tensor:
-    """How much of each of `count` equal parts of a line from 0 to 1 is between two points."""
-    edges = torch.arange(count + 1, dtype=torch.float64) / count
-    return ((edges[1:].clamp(max=end) - edges[:-1].clamp(min=begin)).clamp(min=0) * count).float()
-
-
-def area(box: tuple[float, float, float, float]) -> float:
-    """The share of the image that a box covers: what uniform attention has in it."""
-    left, top, right, bottom = box
-    return (right - left) * (bottom - top)
 
 
 def named_shares(predictor: Any, examples: Sequence[Any]) -> list[tuple[float, float]]:
