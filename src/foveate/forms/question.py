@@ -1,5 +1,9 @@
 """Questions about images, and the answers that are learned: the most frequent ones.
 
+    ImageWithText    an image with any text about it, such as a caption
+    Question         an image with a question
+    FrequentAnswer   what is written: one of the most frequent answers
+
 B batch    I images    T tokens of a question    h, w height and width in pixels
 """
 
@@ -40,10 +44,12 @@ LOOKED_AT = 128
 
 
 class Asked(NamedTuple):
-    """An image and a question about it."""
+    """An image and a text about it."""
 
     image: PIL.Image.Image
-    question: str
+    text: str
+    of_dataset: bool = False
+    """Whether it is an example of a dataset, and not given by a user."""
 
 
 class AskedPixels(NamedTuple):
@@ -68,11 +74,61 @@ class QuestionBatch(Batch):
 
 
 @dataclass
-class Question(Image):
+class ImageWithText(Image):
+    """An image and a text about it, given as "image<TAB>text", or as an image with texts after it."""
+
+    kind: ClassVar[InputKind] = "question"
+    missing: ClassVar[str] = 'no question: give an image and a question, such as photo.jpg "what is this?"'
+    """What is wrong with an image without a text."""
+
+    def expand(self, given: Sequence[str]) -> list[str]:
+        """Each image with each text after it, as "image<TAB>text"; lines of a file have both.
+
+        What is named like an image is one, so that a missing file is no text about the image before it.
+        """
+        found, image = [], ""
+        for one in given:
+            if "\t" in one:
+                found.append(one)
+            elif not image or is_file(Path(one)) or Path(one).suffix.lower() in ENDINGS:
+                image = one
+            else:
+                found.append(f"{image}\t{one}")
+        if not found:
+            raise UserError(self.missing)
+        return found
+
+    def open(self, given: str) -> Any:
+        path, text = self.prefix(given)
+        if not text:
+            raise UserError(self.missing)
+        return Asked(super().open(path), text)
+
+    def receive(self, given: Input, name: str) -> Any:
+        file = require_file(given, name, "question")
+        if not file.question.strip():
+            raise UserError(self.missing)
+        return Asked(open_image(file), file.question.strip())
+
+    def prefix(self, given: str) -> tuple[str, ...]:
+        path, _, text = (part.strip() for part in given.partition("\t"))
+        return path, text
+
+    def title(self, given: Input) -> str:
+        return f"{given.name}: {given.question.strip()}" if isinstance(given, File) else given
+
+    def axis(self, value: Any, prepared: Any, grid: GridFinder) -> Naming:
+        return super().axis(value.image, prepared, grid)
+
+    def draw(self, value: Any, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+        return super().draw(value.image, rows, title, grid)
+
+
+@dataclass
+class Question(ImageWithText):
     """A question about an image: inputs `pixels` (I, C, h, w), `images` (B,), the row of each question's image in
     `pixels`, `tokens` (B, T) and `lengths` (B,)."""
 
-    kind: ClassVar[InputKind] = "question"
     saved_apart: ClassVar[Mapping[str, str]] = {"tokenizer": "tokenizer.json"}
     batch_type: ClassVar[type[Batch]] = QuestionBatch
 
@@ -101,37 +157,19 @@ class Question(Image):
     def sizes(self) -> dict[str, int]:
         return {"vocabulary": len(self.tokenizer), **super().sizes()}
 
-    def expand(self, given: Sequence[str]) -> list[str]:
-        """Each image with each question after it, as "image<TAB>question"; lines of a file have both.
-
-        What is named like an image is one, so that a missing file is no question about the image before it.
-        """
-        found, image = [], ""
-        for one in given:
-            if "\t" in one:
-                found.append(one)
-            elif not image or is_file(Path(one)) or Path(one).suffix.lower() in ENDINGS:
-                image = one
-            else:
-                found.append(f"{image}\t{one}")
-        if not found:
-            raise UserError('no question: give an image and a question, such as photo.jpg "what is this?"')
-        return found
-
     def open(self, given: str) -> Any:
-        path, _, question = (part.strip() for part in given.partition("\t"))
+        path, question = self.prefix(given)
         if not question:
             raise UserError(f"no question about {path}")
-        return Asked(super().open(path), question)
+        return super().open(given)
 
     def receive(self, given: Input, name: str) -> Any:
-        file = require_file(given, name, "question")
-        if not file.question.strip():
+        if not require_file(given, name, "question").question.strip():
             raise UserError("no question is asked about the image")
-        return Asked(open_image(file), file.question.strip())
+        return super().receive(given, name)
 
     def value(self, example: ImageQuestion) -> Any:
-        return Asked(example.read(), example.question)
+        return Asked(example.read(), example.question, of_dataset=True)
 
     def place(self, example: ImageQuestion) -> str:
         return f"{example.place}\t{example.question}"
@@ -140,12 +178,8 @@ class Question(Image):
         """Its image: all questions about one are on the same side."""
         return example.image if example.composed else super().group(example)
 
-    def prefix(self, given: str) -> tuple[str, ...]:
-        path, _, question = (part.strip() for part in given.partition("\t"))
-        return path, question
-
     def prepare(self, value: Any) -> Any:
-        return AskedPixels(super().prepare(value.image), self.tokens([value.question])[0])
+        return AskedPixels(super().prepare(value.image), self.tokens([value.text])[0])
 
     def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
         """Each image is decoded once, whatever is asked about it."""
@@ -188,15 +222,12 @@ class Question(Image):
 
     def axis(self, value: Any, prepared: Any, grid: GridFinder) -> Naming:
         """The question, or the places of the image."""
-        places = super().axis(value.image, prepared.pixels, grid)
-        return lambda count: [value.question] if count == 1 else places(count)
-
-    def title(self, given: Input) -> str:
-        return f"{given.name}: {given.question.strip()}" if isinstance(given, File) else given
+        places = super().axis(value, prepared, grid)
+        return lambda count: [value.text] if count == 1 else places(count)
 
     def draw(self, value: Any, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
         """The image once for each glimpse at it."""
-        return super().draw(value.image, rows, f"{value.question}  {title}", grid)
+        return super().draw(value, rows, f"{value.text}  {title}", grid)
 
 
 @dataclass

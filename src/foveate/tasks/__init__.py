@@ -76,7 +76,6 @@ TASKS: dict[str, Row] = {
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
     "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),
     "draw": Row("foveate.tasks.draw", "Draw", ("text-to-image",)),
-    "match-image": Row("foveate.tasks.match_image", "MatchImage", ("clip",)),
     "gan": Row("foveate.tasks.gan", "TrainGAN", ("sagan",)),
     "complete-image": Row("foveate.tasks.complete_image", "CompleteImage", ("imagegpt",)),
     "read": Row("foveate.tasks.read", "Read", ("sar",)),

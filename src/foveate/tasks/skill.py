@@ -216,6 +216,8 @@ class Skill:
         check_positions(reads.title(given), reads.positions(prepared), longest_sequence(self.model))
         check_length(reads.places(prepared), max_length, f"the {reads.name}", reads.place_name)
         (answer,) = self.answer_prepared([prepared], writes.run_options())
+        if isinstance(answer, Failure):
+            raise UserError(answer.reason)
         answer.prefix = ()
         inputs = {**reads.tensors([prepared])[0], **writes.teach(answer)}
         sight = self.watch(inputs, sites)
