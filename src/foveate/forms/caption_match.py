@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import PIL.Image
 import torch
 from torch import Tensor, nn
 
@@ -45,7 +46,11 @@ class CaptionedImages(ImageWithText):
     missing: ClassVar[str] = "one tab must stand between the path of an image and a caption"
 
     def value(self, example: CaptionedImage) -> Any:
-        return Asked(example.read(), example.captions[0], of_dataset=True)
+        return self.pair(example.read(), example.captions[0])
+
+    def pair(self, image: PIL.Image.Image, caption: str) -> Any:
+        """The value of an image and a caption, which may have words that the model does not know."""
+        return Asked(image, caption, of_dataset=True)
 
     def place(self, example: CaptionedImage) -> str:
         return f"{example.place}\t{example.captions[0]}"

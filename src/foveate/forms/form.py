@@ -25,9 +25,10 @@ from foveate.data.dataset import Dataset
 from foveate.errors import UserError, one_line
 from foveate.files import read_json
 from foveate.forms.grids import GridFinder
-from foveate.forms.naming import DecoderNames, Naming
+from foveate.forms.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names
 from foveate.viewer.marks import Mark
 from foveate.viewer.protocol import Input, InputKind
+from foveate.viewer.sides import SidePair
 
 if TYPE_CHECKING:
     from foveate.sight import Sight
@@ -95,6 +96,11 @@ class Answer:
     def title(self) -> str:
         """What stands above a picture."""
         return " ".join(self.cells)
+
+    @property
+    def look_line(self) -> str:
+        """What stands below the title on the page of a look."""
+        return f"{self.called}: {self.line.replace(chr(9), ' ')}"
 
     @property
     def notes(self) -> list[str]:
@@ -235,15 +241,16 @@ class InputForm(Form):
     by_files: ClassVar[bool] = False
     """Whether a training notes digests of its files, instead of one of its examples: a text may fill a disk."""
 
-    batch_type: ClassVar[type[Batch]] = Batch
-    """The kind of its batches: one whose inputs have other rows than its targets selects in another way."""
+    def fit(self: Own, architecture: Any) -> Own:
+        """This form with the settings that a model's config has the last word on."""
+        return self
 
     def learn(self: Own, train: Dataset[Any], architecture: Any) -> Own:
         """This form with the sizes and the vocabulary of the examples."""
         return self
 
     def extend(self: Own, trained: Any, train: Dataset[Any]) -> Own:
-        """This form as a trained one has it, with what new examples add."""
+        """A trained form with the settings of this one, which has learned nothing, and what new examples add."""
         return trained.with_settings(self)
 
     def expand(self, given: Sequence[str]) -> list[str]:
@@ -292,6 +299,14 @@ class InputForm(Form):
     def cost(self, prepared: Any) -> int:
         """What a value takes of a batch's budget in training: tokens, frames. By default 1."""
         return 1
+
+    def rows(self, prepared: Any) -> int:
+        """How many rows of a batch a value takes, each of its cost. By default 1."""
+        return 1
+
+    def batch(self, inputs: dict[str, Tensor], targets: dict[str, Tensor], weight: Tensor) -> Batch:
+        """A batch of these tensors, whose examples are rows unless a form says otherwise."""
+        return Batch(inputs, targets, weight, "examples")
 
     def places(self, prepared: Any) -> int:
         """The places that a model keeps for a value: what a batch in use is bounded by. By default as the cost."""
@@ -377,7 +392,7 @@ class OutputForm(Form):
         return self
 
     def extend(self: Own, trained: Any, train: Dataset[Any]) -> Own:
-        """This form as a trained one has it, with what new examples add."""
+        """A trained form with the settings of this one, which has learned nothing, and what new examples add."""
         return trained.with_settings(self)
 
     def kinds(self, example: Any) -> Collection[Hashable]:
@@ -408,6 +423,10 @@ class OutputForm(Form):
     def measure_options(self) -> Any:
         """The options of `foveate eval`, likewise."""
         return self.eval_options()
+
+    def look_options(self) -> Any:
+        """The options of the answer that a look shows. By default those of `foveate run`."""
+        return self.run_options()
 
     def validation_options(self, thorough: bool) -> Any:
         """The options that validate: often during training, or thoroughly in the end."""
@@ -455,6 +474,13 @@ class OutputForm(Form):
         """Lines below the table of `foveate eval`."""
         return []
 
+    def write(self, answers: Sequence[Any], options: Any) -> None:
+        """Write what was decided for several inputs into the file that the options name, where they name one."""
+
+    def draw(self, answer: Any, rows: Sequence[Row], grid: GridFinder) -> Picture | None:
+        """What was written with the places of it that each row looked at; None where these are places of the input."""
+        return None
+
     def teach(self, answer: Any) -> dict[str, Tensor]:
         """The inputs that have a model read its own answer, so that a look shows how it was written."""
         return {}
@@ -462,6 +488,11 @@ class OutputForm(Form):
     def axis(self, answer: Any) -> DecoderNames | None:
         """The names of what was written, for a model with a decoder; None for one that only reads."""
         return None
+
+    def side_names(self, sight: "Sight", along: Naming, answer: Any) -> dict[str, SidePair]:
+        """The names of the queries and the keys of each site; `along` are those of the places of the input."""
+        decoder = self.axis(answer)
+        return single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
 
     def rows(self, sight: "Sight", model: nn.Module, answer: Any, before: int) -> list[Row]:
         """Where the model looked in its input for each part of the answer; none if it does not attend.

@@ -34,7 +34,7 @@ class DecoderNames:
     written: Naming
     """Names of its output tokens, for cross-attention."""
     path: str
-    """Path of the decoder in the model."""
+    """Path of the decoder in the model; "*" for a model that attends to what it writes alone."""
     count: int
     """Number of positions."""
 
@@ -50,7 +50,9 @@ def encoder_decoder_names(sight: Sight, source: Naming, writer: DecoderNames) ->
     for name, site in _sites(sight).items():
         queries, keys = site.shape[2:]
         path = name.partition("#")[0]
-        if path != writer.path and not path.startswith(f"{writer.path}."):
+        if writer.path == "*":
+            found[name] = (writer.read(queries), writer.read(keys))
+        elif path != writer.path and not path.startswith(f"{writer.path}."):
             found[name] = (source(queries), source(keys))
         elif path == writer.path or keys != writer.count or _CROSS.search(path.removeprefix(writer.path)):
             found[name] = (writer.written(queries), source(keys))

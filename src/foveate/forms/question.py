@@ -130,7 +130,6 @@ class Question(ImageWithText):
     `pixels`, `tokens` (B, T) and `lengths` (B,)."""
 
     saved_apart: ClassVar[Mapping[str, str]] = {"tokenizer": "tokenizer.json"}
-    batch_type: ClassVar[type[Batch]] = QuestionBatch
 
     vocabulary: int = 10_000
     """How many words to learn, at most."""
@@ -201,6 +200,9 @@ class Question(ImageWithText):
 
     def shared(self, prepared: AskedPixels) -> int:
         return prepared.image or 0
+
+    def batch(self, inputs: dict[str, Tensor], targets: dict[str, Tensor], weight: Tensor) -> Batch:
+        return QuestionBatch(inputs, targets, weight, "questions")
 
     def places(self, prepared: Any) -> int:
         return super().places(prepared.pixels)

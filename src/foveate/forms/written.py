@@ -293,7 +293,8 @@ class WrittenCharacters(Written):
     def extend(self, trained: Any, train: Dataset[Any]) -> "WrittenCharacters":
         """With new characters behind the known ones."""
         found: WrittenCharacters = trained.with_settings(self)
-        found.characters = "".join(dict.fromkeys(trained.characters + self.characters))
+        new = self.learn(train, None, None)
+        found.characters = "".join(dict.fromkeys(trained.characters + new.characters))
         return found
 
     def notes(self, examples: Sequence[Any]) -> list[str]:

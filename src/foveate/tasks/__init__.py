@@ -75,7 +75,6 @@ TASKS: dict[str, Row] = {
     "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt"), "words"),
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
     "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),
-    "draw": Row("foveate.tasks.draw", "Draw", ("text-to-image",)),
     "gan": Row("foveate.tasks.gan", "TrainGAN", ("sagan",)),
     "complete-image": Row("foveate.tasks.complete_image", "CompleteImage", ("imagegpt",)),
     "read": Row("foveate.tasks.read", "Read", ("sar",)),

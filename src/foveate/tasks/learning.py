@@ -18,14 +18,14 @@ from foveate.errors import UserError
 from foveate.forms.processor import Processor, load_processor
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
 from foveate.tasks import task_class
-from foveate.tasks.examples.data_options import FEWEST, held_out_every
+from foveate.tasks.examples.data_options import held_out_every
 from foveate.tasks.examples.hub_data import local_paths
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import Description
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.plan import Plan
 from foveate.tasks.start.weights import HEADS
-from foveate.tasks.task import Task
+from foveate.tasks.task import Task, open_examples
 from foveate.tasks.upgrade import upgrade_processor
 from foveate.tensor_files import write_tensors
 from foveate.training import Batches, Callback, main_process, train
@@ -140,21 +140,7 @@ class Lesson:
 
     def open(self) -> tuple[Dataset[Any], Dataset[Any]]:
         """What to learn from and what to validate on. Raises UserError where there is nothing."""
-        chosen, files = self.recipe.examples, self.task.files
-        validation = self._read_once(chosen.validation) if chosen.validation else None
-        if chosen.source is not None:
-            splits = self.task.open_source(chosen.source, self.recipe)
-            return splits.train, validation or splits.dev
-        if not chosen.data:
-            raise UserError(f"nothing to learn from: name a source (see `foveate data`) or give --data {files}")
-        found = self._read_once(chosen.data)
-        if validation is not None:
-            return found, validation
-        if len(found) < FEWEST:
-            raise UserError(
-                f"{found.name} has {len(found)} {found.unit}, too few to hold some out; give --validation {files}"
-            )
-        return found.hold_out(held_out_every(len(found)), self.task.reads.group, self.task.writes.kinds)
+        return open_examples(self.task, self.recipe, self._read_once)
 
     def _read_once(self, paths: Sequence[Path]) -> Dataset[Any]:
         """A user's examples, which were read for their digest and are not read a second time."""
@@ -162,15 +148,14 @@ class Lesson:
 
     def _processor(self, train_part: Dataset[Any]) -> Processor:
         recipe, architecture = self.recipe, self.recipe.architecture
-        reads = recipe.reads.learn(train_part, architecture)
-        writes = recipe.writes.learn(train_part, reads, architecture)
         trained = None
         if recipe.start is not None:
             trained = self.task.start.processor(self.plan, ProcessorOf(self.task))
         if trained is not None:
-            reads = reads.extend(trained.reads, train_part)
-            writes = writes.extend(trained.writes, train_part)
-        return Processor(reads, writes)
+            reads = recipe.reads.extend(trained.reads, train_part)
+            return Processor(reads, recipe.writes.extend(trained.writes, train_part))
+        reads = recipe.reads.learn(train_part, architecture)
+        return Processor(reads, recipe.writes.learn(train_part, reads, architecture))
 
     # -- the model
 

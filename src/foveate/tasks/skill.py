@@ -24,15 +24,14 @@ from foveate.forms.form import Answer, Failure
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
 from foveate.forms.image import map_weights
 from foveate.forms.inputs import check_length, make_title
-from foveate.forms.naming import encoder_decoder_names, single_input_names
 from foveate.forms.processor import Processor
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.nn import attends, longest_sequence
 from foveate.sight import Sight
 from foveate.tasks.protocols import Evaluation
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_folder import recipe_value
-from foveate.tasks.task import Task
+from foveate.tasks.run_folder import check_unchanged, recipe_value
+from foveate.tasks.task import Task, open_examples
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
 from foveate.viewer.protocol import Input, InputKind, LookResult
@@ -117,7 +116,10 @@ class Skill:
         most = longest_sequence(self.model)
         found: list[Any] = [self._open(one, most) for one in given]
         rows = [row for row, one in enumerate(found) if not isinstance(one, Answer | Failure)]
-        for row, answer in zip(rows, self.answer_prepared([found[row] for row in rows], options), strict=True):
+        answers = self.answer_prepared([found[row] for row in rows], options)
+        if readable := [answer for answer in answers if isinstance(answer, Answer)]:
+            self.processor.writes.write(readable, options)
+        for row, answer in zip(rows, answers, strict=True):
             text = str(given[row])
             if isinstance(answer, Answer):
                 answer.given, answer.prefix = text, self.processor.reads.prefix(text)
@@ -215,7 +217,7 @@ class Skill:
         prepared = reads.prepare(value)
         check_positions(reads.title(given), reads.positions(prepared), longest_sequence(self.model))
         check_length(reads.places(prepared), max_length, f"the {reads.name}", reads.place_name)
-        (answer,) = self.answer_prepared([prepared], writes.run_options())
+        (answer,) = self.answer_prepared([prepared], writes.look_options())
         if isinstance(answer, Failure):
             raise UserError(answer.reason)
         answer.prefix = ()
@@ -226,9 +228,8 @@ class Skill:
         places = max(sight[site].shape[-1] for site in sight.sites)
         check_length(places, max_length, f"the {reads.name}", reads.place_name)
         grid = find_grid(self.model, inputs)
-        along, decoder = reads.axis(value, prepared, grid), writes.axis(answer)
-        names = single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
-        notes = [self.name, f"{answer.called}: {answer.line.replace(chr(9), ' ')}", *answer.notes]
+        names = writes.side_names(sight, reads.axis(value, prepared, grid), answer)
+        notes = [self.name, *([answer.look_line] if answer.look_line else []), *answer.notes]
         if reads.longer_than_training(prepared):
             notes.append(f"The {reads.name} is longer than all of the training; the answer may be poor.")
         notes += sight.notes
@@ -259,7 +260,9 @@ class Skill:
 
         def draw() -> Picture | None:
             rows = writes.rows(sight, self.model, answer, before)
-            return reads.draw(value, rows, answer.title, grid) if rows else None
+            if not rows:
+                return None
+            return writes.draw(answer, rows, grid) or reads.draw(value, rows, answer.title, grid)
 
         return draw
 
@@ -350,11 +353,13 @@ class Skill:
         return self.task.read(data, self.recipe) if data else self.task.open_source(str(source), self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:
-        """What was learned from, as it is now."""
-        chosen = self.recipe.examples
-        if chosen.source:
-            return self.task.open_source(chosen.source, self.recipe).train
-        return self.task.read(chosen.data, self.recipe)
+        """What was learned from, as it is now, without what was held out.
+
+        Raises UserError where that is not there any more, or where files of text have changed.
+        """
+        if self.processor.reads.by_files:
+            check_unchanged(self.description)
+        return open_examples(self.task, self.recipe)[0]
 
     # -- training
 

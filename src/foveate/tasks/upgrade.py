@@ -66,6 +66,10 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "reads": {"format": _format(old)},
         "writes": {"longest": old["architecture"]["max_length"]},
     },
+    "draw": lambda old: {
+        "reads": {"caption_dropout": old["caption_dropout"], "longest": old["architecture"]["max_length"]},
+        "writes": {"learned": old["palette"]},
+    },
     "detect": lambda old: {
         "reads": {name: old[name] for name in ("size", "augment")},
         "writes": {name: old[name] for name in ("labels", "usual_box", "denoising")},

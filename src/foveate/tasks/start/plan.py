@@ -103,6 +103,7 @@ def settle(page: "Task", values: Mapping[str, Any]) -> Recipe:
         recipe.architecture = _architecture(page, preset, given or {}, recipe.model)
     if not isinstance(recipe.architecture, models.config_class(preset.family)):
         raise UserError(f"{recipe.start or 'the recipe'} has another architecture than {recipe.model}: name a --model")
+    recipe.reads = recipe.reads.fit(recipe.architecture)
     predicts = getattr(recipe.architecture, "head", page.head)
     if page.head is not None and predicts != page.head:
         raise UserError(f"architecture.head is {predicts!r}, but the task {page.name} needs {page.head!r}")
