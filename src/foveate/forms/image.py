@@ -145,8 +145,12 @@ class Image(ImageForm):
     def draw(self, value: PIL.Image.Image, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
         if len(rows) < 2:
             return super().draw(value, rows, title, grid)
-        shown = ImageFormat(SHOWN, self.square.channels).pixels(value).transpose(1, 2, 0)
-        return draw_over(np.ascontiguousarray(shown), rows, title, grid)
+        return draw_over(self.enlarged(value), rows, title, grid)
+
+    def enlarged(self, value: PIL.Image.Image) -> np.ndarray:
+        """The image for a strip, (h, w, C)."""
+        shown = ImageFormat(SHOWN, self.square.channels).pixels(value)
+        return np.ascontiguousarray(shown.transpose(1, 2, 0))
 
 
 @dataclass

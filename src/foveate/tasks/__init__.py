@@ -74,7 +74,6 @@ TASKS: dict[str, Row] = {
     "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
     "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt"), "words"),
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
-    "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),
     "gan": Row("foveate.tasks.gan", "TrainGAN", ("sagan",)),
     "complete-image": Row("foveate.tasks.complete_image", "CompleteImage", ("imagegpt",)),
     "read": Row("foveate.tasks.read", "Read", ("sar",)),

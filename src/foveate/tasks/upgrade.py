@@ -70,6 +70,7 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "reads": {"caption_dropout": old["caption_dropout"], "longest": old["architecture"]["max_length"]},
         "writes": {"learned": old["palette"]},
     },
+    "caption": lambda old: {"reads": {"format": _format(old)}, "writes": {}},
     "detect": lambda old: {
         "reads": {name: old[name] for name in ("size", "augment")},
         "writes": {name: old[name] for name in ("labels", "usual_box", "denoising")},
