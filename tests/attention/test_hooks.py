@@ -75,7 +75,6 @@ ALONE = {
         "decoding/unmasking.py",
         "training/objectives/joint_ctc.py",
         "training/objectives/set_matching.py",
-        "tasks/answers/image_answers.py",
         "tasks/ask.py",
         "tasks/answers/blanks.py",
         "forms/pixels.py",

@@ -26,9 +26,10 @@ from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.forms.answers import Answer, NoOptions
 from foveate.forms.grids import GridFinder
-from foveate.forms.naming import DecoderNames, Naming
+from foveate.forms.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names
 from foveate.viewer.marks import Mark
 from foveate.viewer.protocol import Input, InputKind
+from foveate.viewer.sides import SidePair
 
 if TYPE_CHECKING:
     from foveate.sight import Sight
@@ -251,6 +252,10 @@ class InputForm(Form):
         """The learned positions of a model that a value takes. By default none."""
         return 0
 
+    def common(self, prepared: Any) -> int:
+        """The number of what an example shares with others, such as an image: these come together in a batch."""
+        return 0
+
     def tensors(
         self, prepared: Sequence[Any], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
@@ -399,6 +404,13 @@ class OutputForm(Form):
         """How good the answers to examples are."""
         raise NotImplementedError
 
+    def look_metrics(
+        self, answers: Sequence[Any], examples: Sequence[Any], maps: Callable[[Any, Any], Sequence[Tensor]]
+    ) -> dict[str, float]:
+        """How much of the attention is where it should be, for data that tell. `maps(example, answer)` are the weights
+        over the places (i, j) of an image, for each row of an answer to it."""
+        return {}
+
     def baselines(
         self, reads: Any, examples: Sequence[Any], train: Callable[[], Dataset[Any]]
     ) -> dict[str, dict[str, float]]:
@@ -416,6 +428,11 @@ class OutputForm(Form):
     def axis(self, answer: Any) -> DecoderNames | None:
         """The names of what was written, for a model with a decoder; None for one that only reads."""
         return None
+
+    def side_names(self, sight: "Sight", along: Naming, answer: Any) -> dict[str, SidePair]:
+        """The names of the queries and the keys of each site; `along` are those of the places of the input."""
+        decoder = self.axis(answer)
+        return single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
 
     def rows(self, sight: "Sight", model: nn.Module, answer: Any, before: int) -> list[Row]:
         """Where the model looked in its input for each part of the answer; none if it does not attend.

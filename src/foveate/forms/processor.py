@@ -73,6 +73,10 @@ class Processor(BatchMaker[Any]):
         excess = self.reads.cost(prepared.input) - own
         return excess if self.cost(prepared) % 2 == 0 else -excess
 
+    def group(self, prepared: PreparedExample) -> int:
+        found: int = self.reads.common(prepared.input)
+        return found
+
     def rows(self, prepared: PreparedExample) -> int:
         return self.reads.rows(prepared.input)
 

@@ -243,7 +243,7 @@ class Rewritten(Written):
         return {}
 
     def tensors(
-        self, prepared: Sequence[list[np.ndarray]], changes: Changes, generator: np.random.Generator | None
+        self, prepared: Sequence[Any], changes: Changes, generator: np.random.Generator | None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
         """After its last sentence, each paragraph of a hierarchical model has an empty one."""
         special = self.tokenizer.special

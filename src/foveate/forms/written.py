@@ -214,7 +214,7 @@ class Written(OutputForm):
     def teach(self, answer: WrittenAnswer) -> dict[str, Tensor]:
         return {"target": torch.tensor([[self.tokenizer.special.start, *answer.tokens]])}
 
-    def axis(self, answer: WrittenAnswer) -> DecoderNames:
+    def axis(self, answer: WrittenAnswer) -> DecoderNames | None:
         pieces = self.tokenizer.pieces(answer.tokens)
         read, written = [self.start_sign, *pieces], [*pieces, self.end_sign]
         return DecoderNames(token_names(read), token_names(written), self.decoder, len(read))

@@ -22,8 +22,8 @@ from foveate.errors import UserError, quoted
 from foveate.forms.answers import Answer, Failure, with_changes
 from foveate.forms.checks import without_too_long
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
+from foveate.forms.image import map_weights
 from foveate.forms.inputs import check_length, make_title
-from foveate.forms.naming import encoder_decoder_names, single_input_names
 from foveate.forms.processor import Processor
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.nn import attends, longest_sequence
@@ -228,8 +228,7 @@ class Skill:
         places = max(sight[site].shape[-1] for site in sight.sites)
         check_length(places, max_length, f"the {reads.name}", reads.place_name)
         grid = find_grid(self.model, inputs)
-        along, decoder = reads.axis(value, prepared, grid), writes.axis(answer)
-        names = single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
+        names = writes.side_names(sight, reads.axis(value, prepared, grid), answer)
         notes = [self.name, *([answer.look_line] if answer.look_line else []), *answer.notes]
         if reads.longer_than_training(prepared):
             notes.append(f"The {reads.name} is longer than all of the training; the answer may be poor.")
@@ -301,7 +300,19 @@ class Skill:
     ) -> tuple[list[str], dict[str, float]]:
         """A line for the answer to each example, and metrics of the answers."""
         answers = self.answer_examples(examples, options, console)
-        return [one.line for one in answers], self.processor.writes.metrics(answers, examples)
+        writes = self.processor.writes
+        metrics = writes.metrics(answers, examples)
+        return [one.line for one in answers], metrics | writes.look_metrics(answers, examples, self.maps)
+
+    def maps(self, example: Any, answer: Any) -> list[Tensor]:
+        """Where the model looks in the image of an example for each row of an answer, as weights of places (i, j)."""
+        reads, writes = self.processor.reads, self.processor.writes
+        inputs = {**reads.tensors([reads.prepare(reads.value(example))])[0], **writes.teach(answer)}
+        sight, grid = self.watch(inputs), find_grid(self.model, inputs)
+        if not sight.sites:
+            return []
+        rows = writes.rows(sight, self.model, answer, reads.before(sight[sight.sites[-1]].shape[-1], grid))
+        return [torch.as_tensor(weights) for weights in map_weights(rows, grid)]
 
     def answer_examples(self, examples: Sequence[Any], options: Any, console: Console | None = None) -> list[Any]:
         """The answers to the examples of a dataset, with a bar in the terminal of a console."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from foveate.bundle import CONFIG
 from foveate.data.processor import PROCESSOR
 from foveate.errors import UserError
 from foveate.files import read_json
@@ -62,6 +63,16 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "reads": {"log_mel": old["log_mel"], "frames": old["frames"], "augment": old.get("augment", True)},
         "writes": {"labels": old["labels"]},
     },
+    "answer": lambda old: {"reads": {"format": old["format"]}, "writes": {"labels": old["answers"]}},
+    "match-image": lambda old: {
+        "reads": {"format": _format(old)},
+        "writes": {"longest": old["architecture"]["max_length"]},
+    },
+    "draw": lambda old: {
+        "reads": {"caption_dropout": old["caption_dropout"], "longest": old["architecture"]["max_length"]},
+        "writes": {"learned": old["palette"]},
+    },
+    "caption": lambda old: {"reads": {"format": _format(old)}, "writes": {}},
     "detect": lambda old: {
         "reads": {name: old[name] for name in ("size", "augment")},
         "writes": {name: old[name] for name in ("labels", "usual_box", "denoising")},
@@ -99,12 +110,18 @@ def upgrade_processor(task: str, folder: Path) -> Values:
     names = (PROCESSOR, "labels.json", "lexicon.json", "conditions.json", "rules.json")
     files = {name: read_json(folder / name) for name in names if (folder / name).is_file()}
     old = files.pop(PROCESSOR, {})
+    files |= {"architecture": read_json(folder / CONFIG).get("architecture", {})} if (folder / CONFIG).is_file() else {}
     if task not in UPGRADES or not isinstance(old, dict):
         raise UserError(f"{folder / PROCESSOR} is damaged: it has no forms")
     try:
         return UPGRADES[task]({**old, **files})
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{folder / PROCESSOR} is damaged: {error}") from None
+
+
+def _format(old: Values) -> Values:
+    """The size and the channels of images, which were a file of their own."""
+    return {name: old[name] for name in ("size", "channels")}
 
 
 def _without(values: Values, *names: str) -> Values:

@@ -1,17 +1,17 @@
 """What tasks that answer questions have in common: their models decide between the frequent answers of training."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.data.dataset import Dataset
-from foveate.errors import UserError, at_least
+from foveate.errors import at_least
 from foveate.forms.checks import unseen_labels
-from foveate.metrics.classification import accuracy
+from foveate.forms.question import answer_metrics, answers_by_question, frequent_answers
 from foveate.tasks.examples.data_options import check_vocabulary
 from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.former.task import Examples
+
+__all__ = ["DecidesAnswers", "QuestionExamples", "answer_metrics", "answers_by_question", "frequent_answers"]
 
 
 @dataclass
@@ -38,31 +38,3 @@ class DecidesAnswers:
 
     def notes(self, predictor: Predictor, examples: Sequence[Any]) -> list[str]:
         return unseen_labels("answers", [one.answer for one in examples], predictor.processor.answers)
-
-
-def frequent_answers(questions: Dataset[Any], most: int) -> dict[str, int]:
-    """The `most` frequent answers in alphabetical order, each with how often it occurs.
-
-    Raises UserError where all questions have the same answer.
-    """
-    found = Counter(one.answer for one in questions).most_common(most)
-    if len(found) < 2:
-        raise UserError(f"{questions.name}: all questions have the same answer")
-    return dict(sorted(found))
-
-
-def answers_by_question(questions: Iterable[Any]) -> dict[str, Counter[str]]:
-    """How often each answer was given to a question of the same words."""
-    found: dict[str, Counter[str]] = {}
-    for one in questions:
-        found.setdefault(one.question, Counter())[one.answer] += 1
-    return found
-
-
-def answer_metrics(answers: Sequence[str], examples: Sequence[Any]) -> dict[str, float]:
-    """The accuracy in percent, over all and for each kind of question."""
-    metrics = {"accuracy": accuracy(answers, [one.answer for one in examples])}
-    for kind in sorted({one.kind for one in examples if one.kind is not None}):
-        chosen = [number for number, one in enumerate(examples) if one.kind == kind]
-        metrics[kind] = accuracy([answers[n] for n in chosen], [examples[n].answer for n in chosen])
-    return metrics

@@ -10,6 +10,7 @@ from foveate.contracts import Batch, Output
 from foveate.training.objectives.objective import Loss
 
 
+@dataclass
 class Contrastive:
     """The cross-entropy of each image's caption among those of the batch, and of each caption's image (InfoNCE).
 

@@ -10,11 +10,13 @@ from foveate.contracts import IGNORE
 from foveate.data.codebook import learn_codebook, quantize
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage
-from foveate.data.images.drawing_processor import DrawingProcessor, Palette, learn_palette, patches
-from foveate.data.images.scenes import Drawing
+from foveate.data.images.palette import Palette, learn_palette, patches
+from foveate.data.images.scenes import Drawing as SceneDrawing
 from foveate.data.sources.emoji_drawings import LONGEST, SIDE, compose, pair_part
 from foveate.data.tokens.tokenizers import train_words
 from foveate.errors import UserError
+from foveate.forms.drawing import Caption, Drawing
+from foveate.forms.processor import Processor, load_processor
 
 
 def test_a_codebook_finds_clusters() -> None:
@@ -48,9 +50,10 @@ def test_patches_are_row_by_row() -> None:
 
 
 @pytest.fixture
-def processor() -> DrawingProcessor:
+def processor() -> Processor:
     pixels = np.random.default_rng(3).integers(0, 256, (2, 3, 8, 8)).astype(np.uint8)
-    return DrawingProcessor(learn_palette(pixels, 2, 13), train_words(["a red dog", "a red cat"] * 2, 100))
+    words = train_words(["a red dog", "a red cat"] * 2, 100)
+    return Processor(Caption(tokenizer=words), Drawing(learned=learn_palette(pixels, 2, 13), tokenizer=words))
 
 
 def image(caption: str, seed: int) -> CaptionedImage:
@@ -58,30 +61,30 @@ def image(caption: str, seed: int) -> CaptionedImage:
     return CaptionedImage(f"image {seed}", (caption,), lambda: PIL.Image.fromarray(pixels))
 
 
-def test_hidden_places_alone_have_labels(processor: DrawingProcessor, tmp_path: Path) -> None:
+def test_hidden_places_alone_have_labels(processor: Processor, tmp_path: Path) -> None:
     prepared = processor.prepare(Dataset("images", [image("a red dog", 1), image("a cat", 2)] * 20))
     batch = processor.batch([*prepared], np.random.default_rng(1))
-    hidden = batch.inputs["image"] == len(processor.palette.codes)
+    hidden = batch.inputs["image"] == len(processor.writes.palette.codes)
     assert ((batch.labels != IGNORE) == hidden).all()
     counts = hidden.sum(1)
     assert counts.min() >= 1
     assert counts.max() >= 15
     assert counts.float().mean() == pytest.approx(16 * 2 / np.pi, abs=1.0)
     whole = batch.inputs["image"].where(~hidden, batch.labels)
-    assert (whole[0].numpy() == prepared[0][0]).all()
+    assert (whole[0].numpy() == prepared[0].target).all()
     assert (batch.inputs["lengths"] == 1).sum() < 12  # a tenth of the captions is left out
     for name, write in processor.files().items():
         write(tmp_path / name)
-    loaded = DrawingProcessor.load(tmp_path)
-    assert loaded.palette == processor.palette
-    assert loaded.sizes() == {"vocabulary": len(processor.tokenizer), "codes": 13, "side": 4}
+    loaded = load_processor(Caption, Drawing, tmp_path, lambda folder: {})
+    assert loaded.writes.palette == processor.writes.palette
+    assert loaded.sizes() == {"vocabulary": len(processor.reads.tokenizer), "codes": 13, "side": 4}
     again = processor.batch([*prepared], None)
     assert (again.inputs["image"] == processor.batch([*prepared], None).inputs["image"]).all()
 
 
 def test_held_out_pairs_are_in_no_training_drawing() -> None:
     square = np.full((9, 6, 4), 255, np.uint8)
-    drawings = [Drawing(f"thing {number}", "", "", (square,)) for number in range(34)]
+    drawings = [SceneDrawing(f"thing {number}", "", "", (square,)) for number in range(34)]
     numbers = {drawing.name: number for number, drawing in enumerate(drawings)}
     for part in ("train", "dev", "test"):
         for scene in (compose(drawings, part, number) for number in range(50)):
