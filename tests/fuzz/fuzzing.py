@@ -15,11 +15,12 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -35,6 +36,7 @@ from foveate.errors import UserError, one_line
 from foveate.interop.gguf import read_gguf
 from foveate.tasks import task_class
 from foveate.tasks.completion.multiple_choice import read_questions
+from foveate.tasks.task import Task
 
 SECONDS = 15
 """The longest that a try may compute: other programs may keep it waiting."""
@@ -57,6 +59,14 @@ ROUTES = """<examples><example id="one" map="L"><instruction>go on</instruction>
 
 VOC = """<annotation><filename>a.png</filename><size><width>31</width><height>24</height></size>
 <object><name>cat</name><bndbox><xmin>2</xmin><ymin>3</ymin><xmax>9</xmax><ymax>8</ymax></bndbox></object></annotation>"""
+
+
+def read_examples(name: str, data: Path, place: Path) -> Iterable[Any]:
+    """The examples of a user's file, as the task of this name reads it."""
+    task = task_class(name)
+    if isinstance(task, Task):
+        return task.read((data,), task.recipe(out=place / "out"))
+    return task(out=place / "out").read((data,))
 
 
 def nested(depth: int) -> str:
@@ -171,8 +181,7 @@ class Subjects:
     def table(self, draw: random.Random, place: Path) -> None:
         content = draw.choice([self.rows.encode(), b"they\tPRON\nwalk\tVERB\n\n" * 20, "één\t二\n".encode() * 30])
         (place / "table.tsv").write_bytes(damage_bytes(content, draw))
-        task = task_class(draw.choice(["classify", "tag", "reward"]))(out=place / "out")
-        list(task.read((place / "table.tsv",)))
+        list(read_examples(draw.choice(["classify", "tag", "reward"]), place / "table.tsv", place))
 
     def image(self, draw: random.Random, place: Path) -> None:
         path = draw.choice(sorted([*self.folder.glob("image.*"), self.folder / "scans.jpg"]))
@@ -238,8 +247,7 @@ class Subjects:
         given = place / name if task != "control" else (place / name).parent
         if task == "questions":
             return void(read_questions(given))
-        made = task_class(task)(out=place / "out")
-        return void(list(made.read((place if name.endswith("voc.xml") else given,))))
+        return void(list(read_examples(task, place if name.endswith("voc.xml") else given, place)))
 
     @cached_property
     def _examples(self) -> dict[str, tuple[str, bytes, str]]:

@@ -26,7 +26,7 @@ TARGET = torch.tensor([[1, 4, 12, 6, 7], [1, 8, 4, 9, 5]])
 
 def translator(way: str, decoder: str = "after") -> nn.Module:
     """With weights that make it look decidedly."""
-    sizes = {"src_vocab": 17, "tgt_vocab": 13, "width": 12, "window_radius": 1, "dropout": 0.0}
+    sizes = {"src_vocab": 17, "tgt_vocab": 13, "width": 12, "dropout": 0.0}
     model = create("rnn-attentive", **{**sizes, "score": "additive", **WAYS[way], **DECODERS[decoder]}).eval()
     with torch.no_grad():
         for parameter in model.parameters():

@@ -61,7 +61,7 @@ def test_it_fills_in_what_it_has_read(folder: Path) -> None:
     task = foveate.load(folder)
     (blank,) = task.run("The ship comes [MASK].").blanks
     assert len(blank.words) == 5
-    assert blank.words[0] == "home"
+    assert "home" in blank.words[:3]
     first, second = task.answer(["A [MASK] rests [MASK].", ""], Filling(best=2))
     assert first.blanks[0].words[0] in ("sailor", "farmer")
     assert first.blanks[0].probabilities[0] > first.blanks[0].probabilities[1]
@@ -175,7 +175,7 @@ def test_other_families(model: str, tmp_path: Path, files: list[Path]) -> None:
     Cloze.from_json(settings.as_json(), "test").learn(console=CONSOLE)
     task = foveate.load(tmp_path / "run")
     (blank,) = task.run("The ship comes [MASK].").blanks
-    assert blank.words[0] == "home"
+    assert "home" in blank.words[:3]
     assert abs(sum(task.run("The ship [MASK] home.", Filling(best=999)).blanks[0].probabilities) - 1) < 0.2
     ways = task.evaluate(files[:1], Filling(), CONSOLE).figures["ways"]
     assert 1 < ways["trigram"]["perplexity"] < ways["unigram"]["perplexity"] < 20

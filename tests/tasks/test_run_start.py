@@ -13,7 +13,6 @@ import foveate
 from foveate.cli.train import settings
 from foveate.errors import UserError
 from foveate.tasks import TASKS
-from foveate.tasks.autoencode import Autoencode
 from foveate.tasks.cloze import Cloze, ClozeText
 from foveate.tasks.former.recipe import Training
 
@@ -70,7 +69,7 @@ def test_flags_and_the_sizes_of_the_run(place: Path) -> None:
 
 def test_a_run_of_another_task(place: Path) -> None:
     with pytest.raises(UserError, match=r"first is a run of cloze, but autoencode begins from one of its own$"):
-        Autoencode(start=place / "first")
+        foveate.recipe("autoencode", start=place / "first")
 
 
 def test_other_sizes(place: Path, tmp_path: Path) -> None:
@@ -88,4 +87,4 @@ def test_another_family(place: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_begins_from_trained_weights(task: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nothing is no folder of a trained model: it has no config\.json"):
-        settings(task, ["--from", str(tmp_path / "nothing")]).check()
+        foveate.train(settings(task, ["--from", str(tmp_path / "nothing"), "--out", str(tmp_path / "run")]))
