@@ -76,7 +76,6 @@ TASKS: dict[str, Row] = {
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
     "gan": Row("foveate.tasks.gan", "TrainGAN", ("sagan",)),
     "complete-image": Row("foveate.tasks.complete_image", "CompleteImage", ("imagegpt",)),
-    "read": Row("foveate.tasks.read", "Read", ("sar",)),
     "walk": Row("foveate.tasks.walk", "Walk", ("walker",)),
     "control": Row("foveate.tasks.control", "Control", ("darqn", "mdarqn")),
     "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer", "whisper")),
