@@ -119,9 +119,8 @@ class CaptionFit(CaptionWords, OutputForm):
         labels = torch.tensor([[first[caption]] for caption in captions])
         return self.read(captions), {"labels": labels}, torch.ones(len(labels), dtype=torch.long)
 
-    def decide(
-        self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[PairPixels], options: Any
-    ) -> list[FitAnswer | Failure]:
+    def decide(self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[PairPixels], options: Any) -> list[Any]:
+        """The cosines, and a failure for each caption that a user should write in another way."""
         found: list[Any] = [self._tokens(one) for one in prepared]
         rows = [row for row, one in enumerate(found) if not isinstance(one, Failure)]
         if not rows:

@@ -198,7 +198,7 @@ class Question(ImageWithText):
         """The tokens of each question; one unknown token for an empty one."""
         return [found or [self.tokenizer.special.unknown] for found in self.tokenizer.encode(list(questions))]
 
-    def shared(self, prepared: AskedPixels) -> int:
+    def batch_group(self, prepared: AskedPixels) -> int:
         return prepared.image or 0
 
     def batch(self, inputs: dict[str, Tensor], targets: dict[str, Tensor], weight: Tensor) -> Batch:
@@ -210,6 +210,7 @@ class Question(ImageWithText):
     def tensors(
         self, prepared: Sequence[Any], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
+        pixels: Sequence[np.ndarray]
         pixels, questions, numbers = zip(*prepared, strict=True)
         inputs: dict[str, Tensor] = {}
         if None not in numbers:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -64,11 +65,13 @@ def masked_images(paths: Paths) -> Dataset[MaskedImage]:
     if not files:
         raise UserError(f"{folder / IMAGES}: there is no image in it")
     masks = [_mask_of(file, folder) for file in files]
-    counts = sum(np.bincount(mask[mask != IGNORE], minlength=UNLABELLED) for mask in map(read_mask, masks))
+    counts = np.zeros(UNLABELLED, np.int64)
+    for mask in map(read_mask, masks):
+        counts += np.bincount(mask[mask != IGNORE], minlength=UNLABELLED)
     most = int(np.flatnonzero(counts).max(initial=-1))
     labels = _labels(folder, most)
     examples = [
-        MaskedImage(str(file), labels, _reader(file), lambda mask=mask: read_mask(mask), file=file)
+        MaskedImage(str(file), labels, _reader(file), partial(read_mask, mask), file=file)
         for file, mask in zip(files, masks, strict=True)
     ]
     shares = ", ".join(

@@ -93,8 +93,8 @@ def draw(joints: dict[str, Point], number: int) -> PIL.Image.Image:
     for _ in range(int(generator.integers(3, 9))):
         ends, width = generator.integers(0, FINER * SIZE, 4).tolist(), int(generator.integers(4, 16))
         canvas.line(ends, _colour(generator), width)
-        left, top, side = (int(value) for value in generator.integers(0, FINER * SIZE, 3))
-        canvas.ellipse((left, top, left + side // 4, top + side // 4), _colour(generator))
+        left, top, extent = (int(value) for value in generator.integers(0, FINER * SIZE, 3))
+        canvas.ellipse((left, top, left + extent // 4, top + extent // 4), _colour(generator))
     large = {name: (FINER * across, FINER * down) for name, (across, down) in joints.items()}
     skin, cloth, trousers = (_colour(generator) for _ in range(3))
     thick = max(3, round(0.3 * abs(large["left shoulder"][0] - large["right shoulder"][0]) + 3))
