@@ -89,6 +89,10 @@ class FitAnswer(Answer):
     def cells(self) -> list[str]:
         return [f"{self.cosine:.3f}"]
 
+    @property
+    def title(self) -> str:
+        return f"{self.caption}  {self.cosine:.3f}"
+
 
 @dataclass
 class CaptionFit(CaptionWords, OutputForm):
@@ -168,4 +172,4 @@ class CaptionFit(CaptionWords, OutputForm):
         """Where the image is looked at for its vector."""
         if "pool" not in sight.sites:
             return []
-        return [Row(f"{answer.caption}  {answer.title}", sight["pool"].weights()[0, :, 0].float().mean(0).cpu())]
+        return [Row(answer.title, sight["pool"].weights()[0, :, 0].float().mean(0).cpu())]

@@ -107,8 +107,8 @@ def draw(joints: dict[str, Point], number: int) -> PIL.Image.Image:
     across, down = large["head"]
     radius = 1.3 * thick
     _disk(canvas, (across, down), radius, skin)
-    for side in (-1, 1):
-        _disk(canvas, (across + side * radius / 2.5, down - radius / 5), radius / 6, (0, 0, 0))
+    for way in (-1, 1):
+        _disk(canvas, (across + way * radius / 2.5, down - radius / 5), radius / 6, (0, 0, 0))
     return image.resize((SIZE, SIZE), PIL.Image.Resampling.BOX)
 
 
@@ -139,7 +139,7 @@ SOURCE = Source(
     name="puppets",
     tasks=("keypoints",),
     about="20,000 drawn puppets with the places of their 13 joints, drawn when read; learned in minutes",
-    size="nothing",
+    size="0 MB, nothing is fetched",
     licence="none: drawn by foveate",
     open=open_puppets,
 )
