@@ -120,13 +120,13 @@ def test_mistakes(skill: Skill, tmp_path: Path) -> None:
     sketching = DrawOptions(out=tmp_path / "a.png")
     for caption, message in (
         ("a reed square", "the model never saw the word 'reed' in a caption; did you mean red"),
-        ("", "the caption is empty"),
         ("red " * 300, "the caption has 300 tokens"),
     ):
         drawn, failed = skill.answer(["a red square", caption], sketching)
         assert drawn.line == f"{sketching.out}\ta red square"
         assert isinstance(failed, Failure)
         assert failed.reason.startswith(message)
+    assert [one.line for one in skill.answer(["", " "], sketching)] == ["", ""]
     for options, message in (
         (DrawOptions(out=Path("a.jpg")), "must end in .png"),
         (DrawOptions(out=tmp_path / "none" / "a.png"), "there is no folder"),

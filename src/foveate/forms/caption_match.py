@@ -90,6 +90,10 @@ class FitAnswer(Answer):
     def cells(self) -> list[str]:
         return [f"{self.cosine:.3f}"]
 
+    @property
+    def title(self) -> str:
+        return f"{self.caption}  {self.cosine:.3f}"
+
 
 @dataclass
 class CaptionFit(CaptionWords, OutputForm):
@@ -121,6 +125,7 @@ class CaptionFit(CaptionWords, OutputForm):
         return self.read(captions), {"labels": labels}, torch.ones(len(labels), dtype=torch.long)
 
     def decide(self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[PairPixels], options: Any) -> list[Any]:
+        """The cosines, and a failure for each caption that a user should write in another way."""
         found: list[Any] = [self._tokens(one) for one in prepared]
         rows = [row for row, one in enumerate(found) if not isinstance(one, Failure)]
         if not rows:
@@ -168,4 +173,4 @@ class CaptionFit(CaptionWords, OutputForm):
         """Where the image is looked at for its vector."""
         if "pool" not in sight.sites:
             return []
-        return [Row(f"{answer.caption}  {answer.title}", sight["pool"].weights()[0, :, 0].float().mean(0).cpu())]
+        return [Row(answer.title, sight["pool"].weights()[0, :, 0].float().mean(0).cpu())]

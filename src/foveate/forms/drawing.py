@@ -84,7 +84,7 @@ class Caption(CaptionWords, InputForm):
 
     def open(self, given: str) -> str | None:
         if not given.strip():
-            raise UserError("the caption is empty: there is nothing to draw")
+            return None
         caption = self.without_commas(given)
         self.checked(caption, "nothing to draw")
         return caption

@@ -252,7 +252,7 @@ class InputForm(Form):
         """The learned positions of a model that a value takes. By default none."""
         return 0
 
-    def common(self, prepared: Any) -> int:
+    def batch_group(self, prepared: Any) -> int:
         """The number of what an example shares with others, such as an image: these come together in a batch."""
         return 0
 

@@ -143,7 +143,7 @@ class Image(ImageForm):
         return np.ascontiguousarray(self.square.pixels(value).transpose(1, 2, 0))
 
     def draw(self, value: PIL.Image.Image, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
-        if len(rows) < 2:
+        if is_whole(rows, title):
             return super().draw(value, rows, title, grid)
         return draw_over(self.enlarged(value), rows, title, grid)
 
@@ -273,6 +273,11 @@ def image_digest(example: Any) -> bytes:
     return hashlib.blake2b(f"{image.mode}{image.size}".encode() + image.tobytes(), digest_size=8).digest()
 
 
+def is_whole(rows: Sequence[Row], title: str) -> bool:
+    """Whether the only row is the whole answer, and not a part of it, such as its only word."""
+    return len(rows) == 1 and rows[0].name == title
+
+
 def map_weights(rows: Sequence[Row], grid: GridFinder) -> list[Any]:
     """The weights of each row as a map (i, j), without those of tokens before the places of the image."""
     maps = []
@@ -295,6 +300,6 @@ def draw_over(
     if marks := [row.mark for row in rows if row.mark is not None]:
         down, across = (side, side) if side is not None else picture.shape[:2]
         return plot_marks(picture, marks, [np.asarray(one) for one in maps], (0, across, down, 0), title)
-    if len(rows) == 1:
+    if is_whole(rows, title):
         return plot_image_attention(picture, np.asarray(maps[0]), title)
     return plot_word_strip(picture, [row.name for row in rows], torch.stack(list(map(torch.as_tensor, maps))), title)

@@ -74,7 +74,7 @@ class Processor(BatchMaker[Any]):
         return excess if self.cost(prepared) % 2 == 0 else -excess
 
     def group(self, prepared: PreparedExample) -> int:
-        found: int = self.reads.common(prepared.input)
+        found: int = self.reads.batch_group(prepared.input)
         return found
 
     def rows(self, prepared: PreparedExample) -> int:

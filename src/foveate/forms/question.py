@@ -198,7 +198,7 @@ class Question(ImageWithText):
         """The tokens of each question; one unknown token for an empty one."""
         return [found or [self.tokenizer.special.unknown] for found in self.tokenizer.encode(list(questions))]
 
-    def common(self, prepared: AskedPixels) -> int:
+    def batch_group(self, prepared: AskedPixels) -> int:
         return prepared.image or 0
 
     def batch(self, inputs: dict[str, Tensor], targets: dict[str, Tensor], weight: Tensor) -> Batch:

@@ -60,7 +60,6 @@ TASKS: dict[str, Row] = {
     "match": Row("foveate.tasks.match", "Match", ("siamese",)),
     "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
-    "read": Row("foveate.tasks.read", "Read", ("sar",)),
     "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),
     "dpo": Row("foveate.tasks.dpo", "TrainDPO", ("gpt",)),
     "rlhf": Row("foveate.tasks.rlhf", "TrainRLHF", ("gpt",)),

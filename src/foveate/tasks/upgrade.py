@@ -73,6 +73,10 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "writes": {"learned": old["palette"]},
     },
     "caption": lambda old: {"reads": {"format": _format(old)}, "writes": {}},
+    "read": lambda old: {
+        "reads": {name: old[name] for name in ("height", "width", "augment")},
+        "writes": {"characters": old["characters"]},
+    },
     "detect": lambda old: {
         "reads": {name: old[name] for name in ("size", "augment")},
         "writes": {name: old[name] for name in ("labels", "usual_box", "denoising")},

@@ -93,8 +93,8 @@ def draw(joints: dict[str, Point], number: int) -> PIL.Image.Image:
     for _ in range(int(generator.integers(3, 9))):
         ends, width = generator.integers(0, FINER * SIZE, 4).tolist(), int(generator.integers(4, 16))
         canvas.line(ends, _colour(generator), width)
-        left, top, size = (int(value) for value in generator.integers(0, FINER * SIZE, 3))
-        canvas.ellipse((left, top, left + size // 4, top + size // 4), _colour(generator))
+        left, top, extent = (int(value) for value in generator.integers(0, FINER * SIZE, 3))
+        canvas.ellipse((left, top, left + extent // 4, top + extent // 4), _colour(generator))
     large = {name: (FINER * across, FINER * down) for name, (across, down) in joints.items()}
     skin, cloth, trousers = (_colour(generator) for _ in range(3))
     thick = max(3, round(0.3 * abs(large["left shoulder"][0] - large["right shoulder"][0]) + 3))
@@ -107,8 +107,8 @@ def draw(joints: dict[str, Point], number: int) -> PIL.Image.Image:
     across, down = large["head"]
     radius = 1.3 * thick
     _disk(canvas, (across, down), radius, skin)
-    for sign in (-1, 1):
-        _disk(canvas, (across + sign * radius / 2.5, down - radius / 5), radius / 6, (0, 0, 0))
+    for way in (-1, 1):
+        _disk(canvas, (across + way * radius / 2.5, down - radius / 5), radius / 6, (0, 0, 0))
     return image.resize((SIZE, SIZE), PIL.Image.Resampling.BOX)
 
 
@@ -139,7 +139,7 @@ SOURCE = Source(
     name="puppets",
     tasks=("keypoints",),
     about="20,000 drawn puppets with the places of their 13 joints, drawn when read; learned in minutes",
-    size="0 MB",
+    size="0 MB, nothing is fetched",
     licence="none: drawn by foveate",
     open=open_puppets,
 )
