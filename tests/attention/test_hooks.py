@@ -86,7 +86,7 @@ ALONE = {
         "tasks/detect.py",
         "tasks/answers/pair_reading.py",
         "tasks/pair.py",
-        "tasks/public/bert.py",
+        "tasks/public/fillers.py",
         "tasks/public/labels.py",
         "tasks/looking/one_pass.py",
         "experiments/elmo_features.py",

@@ -21,7 +21,7 @@ from foveate.data.text.labelled_pairs import LabelledPair, LabelledPairProcessor
 from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
-from foveate.tasks.cloze import Cloze, ClozeText
+from foveate.tasks.cloze import TASK as CLOZE
 from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.former.recipe import Training
 from foveate.tasks.looking import open_model
@@ -125,11 +125,10 @@ def test_a_page_of_both_texts(trained: Predictor) -> None:
 def test_from_a_run_of_cloze(tmp_path: Path) -> None:
     """Without --model, with the tokenizer and the sizes of the run; texts stand between START and END."""
     settings = Training(steps=2, average=1, device="cpu")
-    text = ClozeText(data=tuple(write_files(tmp_path)), vocabulary=60, max_length=12, validation_examples=5)
+    text = {"vocabulary": 60, "max_length": 12, "validation_examples": 5, "steps": 2, "average": 1, "device": "cpu"}
     sizes = SIZES | {"heads": 2, "layers": 1, "max_length": 80, "norm": "pre", "positions": "rotary"}
-    Cloze(examples=text, model="bert-tiny", out=tmp_path / "cloze", architecture=sizes, training=settings).learn(
-        console=CONSOLE
-    )
+    out = tmp_path / "cloze"
+    foveate.train(CLOZE.recipe(data=write_files(tmp_path), model="bert-tiny", out=out, architecture=sizes, **text))
     task = Pair(start=tmp_path / "cloze", out=tmp_path / "run", training=settings, architecture={"pooling": "mean"})
     found = task.learn(splits(), CONSOLE)
     assert (task.model, found.model.config.width, found.model.config.head) == ("bert-tiny", 20, "pair")

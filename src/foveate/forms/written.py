@@ -136,7 +136,7 @@ class Written(OutputForm):
         return [np.array([special.start, *tokens, special.end], np.int32) for tokens in found]
 
     def tensors(
-        self, prepared: Sequence[np.ndarray], changes: Changes, generator: np.random.Generator | None
+        self, prepared: Sequence[Any], changes: Changes, generator: np.random.Generator | None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
         target, lengths = padded([tokens[:-1] for tokens in prepared], self.tokenizer.special.pad)
         labels, _ = padded([tokens[1:] for tokens in prepared], IGNORE)
@@ -213,7 +213,7 @@ class Written(OutputForm):
     def teach(self, answer: WrittenAnswer) -> dict[str, Tensor]:
         return {"target": torch.tensor([[self.tokenizer.special.start, *answer.tokens]])}
 
-    def axis(self, answer: WrittenAnswer) -> DecoderNames:
+    def axis(self, answer: WrittenAnswer) -> DecoderNames | None:
         pieces = self.tokenizer.pieces(answer.tokens)
         read, written = [self.start_sign, *pieces], [*pieces, self.end_sign]
         return DecoderNames(token_names(read), token_names(written), self.decoder, len(read))

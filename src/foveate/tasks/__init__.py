@@ -66,7 +66,6 @@ TASKS: dict[str, Row] = {
     "embed": Row("foveate.tasks.embed", "Embed", ("bert",), "vector"),
     "match": Row("foveate.tasks.match", "Match", ("siamese",)),
     "pair": Row("foveate.tasks.pair", "Pair", ("bert",), "pair"),
-    "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
     "answer": Row("foveate.tasks.answer", "AnswerTask", ("show-ask", "smem-vqa")),
     "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),

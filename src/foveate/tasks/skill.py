@@ -32,6 +32,7 @@ from foveate.tasks.protocols import Evaluation
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import check_unchanged, recipe_value
 from foveate.tasks.task import Task, open_examples
+from foveate.tasks.upgrade import notes_files
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
 from foveate.viewer.protocol import Input, InputKind, LookResult
@@ -225,7 +226,8 @@ class Skill:
         grid = find_grid(self.model, inputs)
         along, decoder = reads.axis(value, prepared, grid), writes.axis(answer)
         names = single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
-        notes = [self.name, f"{answer.called}: {answer.line.replace(chr(9), ' ')}", *answer.notes]
+        line = answer.line.replace("\t", " ")
+        notes = [self.name, *([f"{answer.called}: {line}"] if line else []), *answer.notes]
         if reads.longer_than_training(prepared):
             notes.append(f"The {reads.name} is longer than all of the training; the answer may be poor.")
         notes += sight.notes
@@ -339,7 +341,7 @@ class Skill:
 
         Raises UserError where that is not there any more, or where files of text have changed.
         """
-        if self.processor.reads.by_files:
+        if self.processor.reads.by_files and notes_files(self.description):
             check_unchanged(self.description)
         return open_examples(self.task, self.recipe)[0]
 

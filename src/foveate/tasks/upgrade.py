@@ -54,6 +54,7 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
     "translate": lambda old: {"reads": {}, "writes": {}},
     "autoencode": lambda old: {"reads": {}, "writes": {}},
     "language": lambda old: dict.fromkeys(("reads", "writes"), old["conditions.json"]),
+    "cloze": lambda old: {name: {"hiding": old["hiding"]} for name in ("reads", "writes")},
     "classify-image": lambda old: {
         "reads": {**_without(old, "labels", "format"), "format": old["format"]},
         "writes": {"labels": old["labels"]},
@@ -77,6 +78,11 @@ def upgrade_processor(task: str, folder: Path) -> Values:
         return UPGRADES[task]({**old, **files})
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{folder / PROCESSOR} is damaged: {error}") from None
+
+
+def notes_files(description: Mapping[str, Any]) -> bool:
+    """Whether a run notes digests of its files of text: for cloze, version 0.2 noted those of passages."""
+    return description.get("task") != "cloze" or "reads" in description.get("recipe", {})
 
 
 def _without(values: Values, *names: str) -> Values:
