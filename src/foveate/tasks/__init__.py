@@ -79,8 +79,6 @@ TASKS: dict[str, Row] = {
     "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer", "whisper")),
     "speak": Row("foveate.tasks.speak", "Speak", ("transformer",)),
     "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),
-    "dpo": Row("foveate.tasks.dpo", "TrainDPO", ("gpt",)),
-    "rlhf": Row("foveate.tasks.rlhf", "TrainRLHF", ("gpt",)),
     "detect": Row("foveate.tasks.detect", "Detect", ("detr",)),
 }
 """The row of each task."""

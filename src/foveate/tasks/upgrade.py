@@ -29,6 +29,8 @@ def upgrade_recipe(values: dict[str, Any], known: Mapping[str, tuple[str, ...]])
     """The recipe with each setting in the part that has a field of its name now, as `known` says."""
     if {"reads", "writes"} & values.keys():
         return values
+    if "base" in values:
+        values["start"] = values.pop("base")
     direct = ("model", "out", "start", "lora", "lora_layers", "architecture")
     found = {name: values.pop(name) for name in direct if name in values}
     tables = {name: values.pop(name) for name in ("training", "examples") if isinstance(values.get(name), dict)}
@@ -54,6 +56,7 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
     "translate": lambda old: {"reads": {}, "writes": {}},
     "autoencode": lambda old: {"reads": {}, "writes": {}},
     "language": lambda old: dict.fromkeys(("reads", "writes"), old["conditions.json"]),
+    **dict.fromkeys(("dpo", "rlhf"), lambda old: {"reads": {}, "writes": {}}),
     "cloze": lambda old: {name: {"hiding": old["hiding"]} for name in ("reads", "writes")},
     "classify-image": lambda old: {
         "reads": {**_without(old, "labels", "format"), "format": old["format"]},
