@@ -85,7 +85,7 @@ ALONE = {
         "forms/boxes.py",
         "tasks/answers/pair_reading.py",
         "tasks/pair.py",
-        "tasks/public/bert.py",
+        "tasks/public/fillers.py",
         "tasks/public/labels.py",
         "tasks/looking/one_pass.py",
         "experiments/elmo_features.py",

@@ -14,7 +14,7 @@ import foveate
 from foveate.data import Splits, train_bpe
 from foveate.data.text.documents import Passage
 from foveate.data.text.documents import sentences as sentences_of
-from foveate.data.text.prose_batches import encode_sentences, paragraph_batches, paragraph_inputs
+from foveate.data.text.prose_batches import encode_sentences, paragraph_inputs
 from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.forms.rewriting import MeasureRewriting, RewriteOptions
@@ -94,7 +94,7 @@ def test_sentence_by_sentence_as_a_whole_paragraph(paragraphs: Autoencoder) -> N
         "The cow rests now. The cart sings a song. A farmer comes home.",
     ]
     read = encode_sentences([Passage("", "", tuple(sentences_of(text))) for text in texts], tokenizer)
-    ((_, inputs),) = paragraph_batches(read, LEARNED, 1000)
+    inputs = paragraph_inputs([[*one, []] for one in read], LEARNED)
     with torch.no_grad():
         decoding = Decoding(method="greedy", length_factor=1.0, length_extra=0)
         found = paragraphs.processor.writes.write_paragraphs(model, inputs, decoding)

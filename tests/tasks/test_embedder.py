@@ -10,8 +10,8 @@ from tiny_bert import WORDS, write_folder
 
 import foveate
 from foveate.errors import UserError
-from foveate.tasks.public.bert import WordFiller
 from foveate.tasks.public.embedder import Embedder, Embedding
+from foveate.tasks.public.fillers import WordFiller
 
 TEXTS = ["the film was a great story", "dogs and cats!", "Bad", "a long, unheard-of story"]
 

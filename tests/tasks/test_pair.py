@@ -24,8 +24,7 @@ from foveate.forms.answers import Failure, NoOptions
 from foveate.forms.label import ShowLabels
 from foveate.forms.text_pair import PairText, fit_rules
 from foveate.special_tokens import LEARNED
-from foveate.tasks.cloze import Cloze, ClozeText
-from foveate.tasks.former.recipe import Training
+from foveate.tasks.cloze import TASK as CLOZE
 from foveate.tasks.learning import learn
 from foveate.tasks.looking import open_model
 from foveate.tasks.recipe import Recipe
@@ -125,12 +124,10 @@ def test_a_page_of_both_texts(trained: Skill) -> None:
 
 def test_from_a_run_of_cloze(tmp_path: Path) -> None:
     """Without --model, with the tokenizer and the sizes of the run; texts stand between START and END."""
-    settings = Training(steps=2, average=1, device="cpu")
-    text = ClozeText(data=tuple(write_files(tmp_path)), vocabulary=60, max_length=12, validation_examples=5)
+    text = {"vocabulary": 60, "max_length": 12, "validation_examples": 5, "steps": 2, "average": 1, "device": "cpu"}
     sizes = SIZES | {"heads": 2, "layers": 1, "max_length": 80, "norm": "pre", "positions": "rotary"}
-    Cloze(examples=text, model="bert-tiny", out=tmp_path / "cloze", architecture=sizes, training=settings).learn(
-        console=CONSOLE
-    )
+    out = tmp_path / "cloze"
+    foveate.train(CLOZE.recipe(data=write_files(tmp_path), model="bert-tiny", out=out, architecture=sizes, **text))
     more = {"steps": 2, "average": 1, "device": "cpu", "architecture": {"pooling": "mean"}}
     task = foveate.recipe("pair", start=tmp_path / "cloze", out=tmp_path / "run", **more)
     found = learn(task, splits(), CONSOLE)

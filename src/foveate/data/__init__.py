@@ -10,9 +10,7 @@ from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, judged_pairs, ma
 from foveate.data.text.parallel_corpus import ParallelText
 from foveate.data.text.prose_batches import (
     encode_sentences,
-    paragraph_batches,
 )
-from foveate.data.text.source_batches import source_batches
 from foveate.data.text.tagged import Tagged
 from foveate.data.tokens.tokenizers import (
     TRAINERS,
@@ -52,11 +50,9 @@ __all__ = [
     "load_tokenizer",
     "match_inputs",
     "open_source",
-    "paragraph_batches",
     "read_lines",
     "read_sentences",
     "sentences",
-    "source_batches",
     "text_batches",
     "train_bpe",
     "utf8",

@@ -226,7 +226,9 @@ class Continuation(Written):
     ) -> Iterator[list[WrittenAnswer]]:
         """A longer beginning makes no longer end."""
         asked: deque[Beginning] = deque()
-        condition = condition_of(self.conditions, getattr(model, "condition", None), options.condition)
+        condition = condition_of(
+            self.conditions, getattr(model, "condition", None), getattr(options, "condition", None)
+        )
 
         def told() -> Iterator[dict[str, Tensor]]:
             for prepared, inputs in batches:

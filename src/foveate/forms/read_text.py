@@ -43,7 +43,6 @@ class ReadText(InputForm):
     together: ClassVar[int] = 100_000
     place_name: ClassVar[str] = "tokens"
     by_files: ClassVar[bool] = True
-    worth_optimizing: ClassVar[float] = 2
     start_sign: ClassVar[str] = ""
     """What stands for the token before a text in pictures; empty where there is none."""
     end_sign: ClassVar[str] = "¶"

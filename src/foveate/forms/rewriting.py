@@ -247,7 +247,8 @@ class Rewritten(Written):
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
         """After its last sentence, each paragraph of a hierarchical model has an empty one."""
         special = self.tokenizer.special
-        rows = [tokens for own in prepared for tokens in ([*own, ()] if self.hierarchical else own)]
+        empty = [np.array([], np.int32)] if self.hierarchical else []
+        rows = [tokens for own in prepared for tokens in (*own, *empty)]
         inputs, labels = to_write([np.array([special.start, *row, special.end]) for row in rows], special)
         if self.hierarchical:
             del inputs["target_lengths"]

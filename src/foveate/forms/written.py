@@ -137,7 +137,7 @@ class Written(OutputForm):
         return [np.array([special.start, *tokens, special.end], np.int32) for tokens in found]
 
     def tensors(
-        self, prepared: Sequence[np.ndarray], changes: Changes, generator: np.random.Generator | None
+        self, prepared: Sequence[Any], changes: Changes, generator: np.random.Generator | None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
         target, lengths = padded([tokens[:-1] for tokens in prepared], self.tokenizer.special.pad)
         labels, _ = padded([tokens[1:] for tokens in prepared], IGNORE)

@@ -58,11 +58,8 @@ def _rows() -> Iterator[tuple[str, Row]]:
 TASKS: dict[str, Row] = {
     "embed": Row("foveate.tasks.embed", "Embed", ("bert",), "vector"),
     "match": Row("foveate.tasks.match", "Match", ("siamese",)),
-    "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
     "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),
-    "dpo": Row("foveate.tasks.dpo", "TrainDPO", ("gpt",)),
-    "rlhf": Row("foveate.tasks.rlhf", "TrainRLHF", ("gpt",)),
 }
 """The row of each task."""
 

@@ -118,6 +118,10 @@ class Lesson:
                 part.check()
         if recipe.lora is not None and recipe.start is None:
             raise UserError("lora adapts trained weights: name them with --from, or train all weights without it")
+        if hasattr(recipe.objective, "check_training"):
+            recipe.objective.check_training(recipe.training)
+        if recipe.start is None and self.task.start.missing:
+            raise UserError(self.task.start.missing)
         if recipe.start is not None:
             self.task.start.check(self.plan)
         languages = getattr(recipe.examples, "languages", None)
@@ -214,7 +218,8 @@ class Lesson:
             self._read.update((paths, self.task.read(paths, self.recipe)) for paths in parts)
             self._digests = {", ".join(map(str, paths)): self._read[paths].digest() for paths in parts}
         start = {} if self.recipe.start is None else {str(self.recipe.start): self.plan.weights.digest}
-        return self._digests | start
+        own: dict[str, str] = getattr(self.recipe.objective, "contents", dict)()
+        return self._digests | start | own
 
     def identity(self) -> dict[str, Any]:
         """What must be the same when a training is resumed, beside the settings of training."""
@@ -275,6 +280,10 @@ class ProcessorOf:
     """Loads the processor of a run of a task."""
 
     task: Task
+
+    def of_task(self, name: str) -> "ProcessorOf":
+        """The same for another task."""
+        return ProcessorOf(task_class(name))
 
     def load(self, folder: Path) -> Processor:
         """The processor of a run folder. Raises UserError for whatever is missing or damaged."""

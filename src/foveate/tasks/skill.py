@@ -32,6 +32,7 @@ from foveate.tasks.protocols import Evaluation
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import check_unchanged, recipe_value
 from foveate.tasks.task import Task, open_examples
+from foveate.tasks.upgrade import notes_files
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
 from foveate.viewer.protocol import Input, InputKind, LookResult
@@ -359,7 +360,7 @@ class Skill:
 
         Raises UserError where that is not there any more, or where files of text have changed.
         """
-        if self.processor.reads.by_files:
+        if self.processor.reads.by_files and notes_files(self.description):
             check_unchanged(self.description)
         return open_examples(self.task, self.recipe)[0]
 

@@ -30,6 +30,8 @@ def upgrade_recipe(values: dict[str, Any], known: Mapping[str, tuple[str, ...]])
     """The recipe with each setting in the part that has a field of its name now, as `known` says."""
     if {"reads", "writes"} & values.keys():
         return values
+    if "base" in values:
+        values["start"] = values.pop("base")
     direct = ("model", "out", "start", "lora", "lora_layers", "architecture")
     found = {name: values.pop(name) for name in direct if name in values}
     tables = {name: values.pop(name) for name in ("training", "examples") if isinstance(values.get(name), dict)}
@@ -55,6 +57,8 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
     "translate": lambda old: {"reads": {}, "writes": {}},
     "autoencode": lambda old: {"reads": {}, "writes": {}},
     "language": lambda old: dict.fromkeys(("reads", "writes"), old["conditions.json"]),
+    **dict.fromkeys(("dpo", "rlhf"), lambda old: {"reads": {}, "writes": {}}),
+    "cloze": lambda old: {name: {"hiding": old["hiding"]} for name in ("reads", "writes")},
     "classify-image": lambda old: {
         "reads": {**_without(old, "labels", "format"), "format": old["format"]},
         "writes": {"labels": old["labels"]},
@@ -126,6 +130,11 @@ def upgrade_processor(task: str, folder: Path) -> Values:
 def _format(old: Values) -> Values:
     """The size and the channels of images, which were a file of their own."""
     return {name: old[name] for name in ("size", "channels")}
+
+
+def notes_files(description: Mapping[str, Any]) -> bool:
+    """Whether a run notes digests of its files of text: for cloze, version 0.2 noted those of passages."""
+    return description.get("task") != "cloze" or "reads" in description.get("recipe", {})
 
 
 def _without(values: Values, *names: str) -> Values:

@@ -16,8 +16,8 @@ from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.language_model import LanguageModel
-from foveate.tasks.public.bert import WordFiller
 from foveate.tasks.public.embedder import Embedder
+from foveate.tasks.public.fillers import WordFiller
 from foveate.tasks.public.labels import PublicClassifier, PublicPairs
 from foveate.tasks.skill import Skill
 
@@ -44,7 +44,9 @@ def export_to_onnx(task: Any, out: Path) -> float:
     first, *others = (make(*size) for size in sizes)
     free = {name: {0: "batch"} | ({1: "length"} if name == "tokens" else {}) for name in first}
     worst = export_onnx(model, Sample(first, free), others, out / MODEL)
-    tokenizer = getattr(task, "tokenizer", None) or getattr(getattr(task, "processor", None), "tokenizer", None)
+    processor = getattr(task, "processor", None)
+    places = (task, processor, getattr(processor, "reads", None))
+    tokenizer = next((found for place in places if (found := getattr(place, "tokenizer", None))), None)
     if tokenizer is not None:
         with written(out / "tokenizer.json") as path:
             tokenizer.save(path)

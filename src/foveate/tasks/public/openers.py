@@ -15,8 +15,8 @@ def bert_opener(folder: Path) -> Any:
 
     Raises UserError for another head.
     """
-    from foveate.tasks.public.bert import WordFiller
     from foveate.tasks.public.embedder import Embedder, embeds_sentences
+    from foveate.tasks.public.fillers import WordFiller
 
     if embeds_sentences(folder):
         return Embedder
@@ -44,7 +44,8 @@ def opener(folder: Path) -> Any:
     if (head := head_of(folder)) in KINDS:
         return KINDS[head]
     if layout_of(folder).family == "xlnet":
-        from foveate.tasks.public.xlnet import XLNetEmbedder, XLNetFiller
+        from foveate.tasks.public.fillers import XLNetFiller
+        from foveate.tasks.public.xlnet import XLNetEmbedder
 
         return XLNetEmbedder if head == "none" else XLNetFiller
     return Completer

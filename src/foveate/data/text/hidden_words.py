@@ -1,30 +1,23 @@
 """Texts become rows of tokens, some of which are hidden."""
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from foveate.config import from_dict
 from foveate.contracts import Batch, Tokenizer
 from foveate.data.dataset import Dataset
-from foveate.data.processor import PROCESSOR, Processor
+from foveate.data.processor import Processor
 from foveate.data.ragged import Numbers
 from foveate.data.text.documents import Passage
-from foveate.data.text.masking import Hiding, Masked, encode_question
+from foveate.data.text.masking import Hiding, Masked
 from foveate.data.text.neighbours import BothWays
 from foveate.data.text.packing import TokenRow, stream_rows
 from foveate.data.text.permutation import Permuted
 from foveate.data.text.token_shards import Row, keep_rows, rows_key
 from foveate.data.tokens.characters import OpenVocabulary
-from foveate.data.tokens.tokenizers import SubwordTokenizer, load_tokenizer
-from foveate.errors import one_of
-from foveate.files import read_json
-
-TOKENIZER = "tokenizer.json"
+from foveate.data.tokens.tokenizers import SubwordTokenizer
 
 HIDING: dict[str, Callable[[Any, float], Hiding]] = {
     "masked": lambda tokenizer, share: Masked(tokenizer.special, len(tokenizer), share),
@@ -37,25 +30,15 @@ OF_CHARACTERS = ("both ways",)
 """Those of models that read words by their characters; the vocabulary is of whole words."""
 
 
-@dataclass
-class _Saved:
-    hiding: str
-    share: float
-
-
-def _to_keep(row: TokenRow) -> Row:
-    """A row for a file: with its unknown words before its place."""
-    return row.tokens, len(row.words), "\n".join([*row.words, row.place])
-
-
-def _kept(tokens: Numbers, words: int, text: str) -> TokenRow:
-    *unknown, place = text.split("\n", words)
-    return TokenRow(place, tokens, tuple(unknown))
+def open_words(tokenizer: Any, hiding: str) -> Any:
+    """The tokenizer, which for a model that reads words by their characters knows any word."""
+    of_words = hiding in OF_CHARACTERS and isinstance(tokenizer, SubwordTokenizer)
+    return OpenVocabulary(tokenizer) if of_words else tokenizer
 
 
 @dataclass
-class ClozeProcessor(Processor[TokenRow]):
-    """Hides tokens of rows, and reads texts in which users have hidden words."""
+class HiddenWords(Processor[TokenRow]):
+    """Makes batches of rows in which tokens are hidden."""
 
     tokenizer: Tokenizer
     hiding: str
@@ -63,17 +46,13 @@ class ClozeProcessor(Processor[TokenRow]):
     share: float = 0.15
     """Share of the words that are hidden."""
 
-    def __post_init__(self) -> None:
-        one_of("hiding", self.hiding, HIDING)
-        if self.hiding in OF_CHARACTERS and isinstance(self.tokenizer, SubwordTokenizer):
-            self.tokenizer = OpenVocabulary(self.tokenizer)
-
     @property
     def way(self) -> Hiding:
+        """How words are hidden."""
         return HIDING[self.hiding](self.tokenizer, self.share)
 
     def keep(self, passages: Dataset[Passage], watched: Iterable[Passage], length: int) -> Dataset[TokenRow]:
-        """The passages, which are read from `watched`, packed into rows of `length` tokens: of a large text in files of
+        """The passages, read from `watched`, packed into rows of `length` tokens: of a large text in files of
         the cache, which a later training on the same text finds there."""
         rows = keep_rows(
             lambda: map(_to_keep, stream_rows(watched, self.tokenizer, length)),
@@ -95,22 +74,15 @@ class ClozeProcessor(Processor[TokenRow]):
         way = HIDING[self.hiding](words, self.share)
         return way.hide([words.opened(row.tokens, row.words) for row in prepared], generator)
 
-    def question(self, text: str) -> tuple[list[int], list[int]]:
-        """The tokens of a text, and where its masks are among them."""
-        return encode_question(text, self.tokenizer)
-
-    def targets(self, row: TokenRow) -> list[int]:
-        """The tokens of a row, without the start token."""
-        return row.tokens[1:].tolist()
-
     def sizes(self) -> dict[str, int]:
         return {"vocabulary": len(self.tokenizer)}
 
-    def files(self) -> dict[str, Callable[[Path], object]]:
-        text = json.dumps({"hiding": self.hiding, "share": self.share})
-        return {TOKENIZER: self.tokenizer.save, PROCESSOR: lambda path: path.write_text(text, encoding="utf-8")}
 
-    @classmethod
-    def load(cls, folder: Path) -> "ClozeProcessor":
-        saved = from_dict(_Saved, read_json(folder / PROCESSOR), str(folder / PROCESSOR))
-        return cls(load_tokenizer(folder / TOKENIZER), saved.hiding, saved.share)
+def _to_keep(row: TokenRow) -> Row:
+    """A row for a file: with its unknown words before its place."""
+    return row.tokens, len(row.words), "\n".join([*row.words, row.place])
+
+
+def _kept(tokens: Numbers, words: int, text: str) -> TokenRow:
+    *unknown, place = text.split("\n", words)
+    return TokenRow(place, tokens, tuple(unknown))
