@@ -13,9 +13,9 @@ WAYS = {
     "soft": {},
     "hard": {"select": "hard"},
     "monotonic": {"select": "monotonic"},
-    "local-m": {"window": "local-m"},
-    "local-p": {"window": "local-p"},
-    "local-p, hard": {"window": "local-p", "select": "hard"},
+    "local-m": {"window": "local-m", "window_radius": 1},
+    "local-p": {"window": "local-p", "window_radius": 1},
+    "local-p, hard": {"window": "local-p", "window_radius": 1, "select": "hard"},
 }
 DECODERS = {"before": {"score_from": "before"}, "after": {}, "fed": {"input_feeding": True}}
 

@@ -89,7 +89,7 @@ class Pose(nn.Module):
             TransformerBlock(attention(config), feedforward(config), residual(config))
             for _ in range(config.encoder_layers)
         )
-        self.norm = nn.LayerNorm(width)
+        self.encoder_norm = nn.LayerNorm(width)
         self.decoder = PointDecoder(config)
         self.output = nn.Linear(width, 1)
 
@@ -103,7 +103,7 @@ class Pose(nn.Module):
         x = grid.flatten(2).mT
         for block in self.encoder:
             x = block(x, mask=near, positions=places)
-        found = self.decoder(self.norm(x), places, mask, centres(inside, pixels.shape[2:], sizes))
+        found = self.decoder(self.encoder_norm(x), places, mask, centres(inside, pixels.shape[2:], sizes))
         return Points(logits=self.output(found[0]).squeeze(-1), points=found[1], spread=found[2])
 
 
