@@ -87,6 +87,7 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
     },
     "classify": lambda old: {"reads": {}, "writes": {"labels": old["labels.json"]["counts"]}},
     "tag": lambda old: {"reads": {}, "writes": {}},
+    "ask": lambda old: {"reads": {}, "writes": {"labels": old["answers"]}},
     "pair": lambda old: {
         "reads": {"segments": old["labels.json"]["segments"]},
         "writes": {"labels": old["labels.json"]["counts"], "rules": old["labels.json"].get("rules", {})},
