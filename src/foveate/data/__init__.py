@@ -6,7 +6,7 @@ from foveate.data.text.documents import Paragraph, Passage, Prose, joined, sente
 from foveate.data.text.files import read_lines, read_sentences, utf8
 from foveate.data.text.labelled import Labelled, LabelledText
 from foveate.data.text.lexicon import SPELLINGS, Lexicon, load_lexicon
-from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, judged_pairs, match_inputs
+from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, judged_pairs
 from foveate.data.text.parallel_corpus import ParallelText
 from foveate.data.text.prose_batches import (
     encode_sentences,
@@ -48,7 +48,6 @@ __all__ = [
     "join_pieces",
     "joined",
     "load_tokenizer",
-    "match_inputs",
     "open_source",
     "read_lines",
     "read_sentences",

@@ -57,7 +57,6 @@ def _rows() -> Iterator[tuple[str, Row]]:
 
 TASKS: dict[str, Row] = {
     "embed": Row("foveate.tasks.embed", "Embed", ("bert",), "vector"),
-    "match": Row("foveate.tasks.match", "Match", ("siamese",)),
     "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),
 }
 """The row of each task."""
