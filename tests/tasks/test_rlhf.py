@@ -22,11 +22,10 @@ from foveate.data.text.preferences import Preference, read_preferences
 from foveate.errors import UserError
 from foveate.forms.tuned import MeasureDrawn, MeasureDrawnByReward
 from foveate.tasks.dpo import TASK as DPO
-from foveate.tasks.former.recipe import Training as FormerTraining
 from foveate.tasks.language import TASK as LANGUAGE
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.reward import Pairs, TrainReward
+from foveate.tasks.reward import TASK as REWARD
 from foveate.tasks.rlhf import TASK, sentences_of
 from foveate.tasks.tuning.common import rewards
 from foveate.tasks.tuning.rollouts import distinct, write
@@ -70,10 +69,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     passages = LANGUAGE.arrange(prose(), language)
     learn(language, Splits(passages, passages, passages), CONSOLE)
     small = {"embedding": 12, "width": 8, "dropout": 0.0}
-    settings = FormerTraining(steps=40, learning_rate=1e-2, warmup=5, validate_every=40, save_every=40)
-    examples = Pairs(tokens="words", vocabulary=40, batch=400)
-    TrainReward(examples=examples, architecture=small, training=settings, out=reward).learn(
-        Splits(pairs(), pairs(), pairs()), CONSOLE
+    settings = Training(steps=40, learning_rate=1e-2, warmup=5, validate_every=40, save_every=40)
+    words = {"tokens": "words", "vocabulary": 40, "batch": 400}
+    learn(
+        REWARD.recipe(architecture=small, training=settings, out=reward, **words),
+        Splits(pairs(), pairs(), pairs()),
+        CONSOLE,
     )
     return base, reward
 
@@ -119,6 +120,14 @@ def test_the_reward_model_prefers_what_people_prefer(
     main(["run", str(folders[1]), "The cast is good .", "--picture", str(tmp_path / "weights.png")])
     assert capsys.readouterr().out == f"{good:.3f}\n"
     assert (tmp_path / "weights.png").exists()
+    main(["look", str(folders[1]), "The cast is good .", "--out", str(tmp_path / "look.html")])
+    assert f"Answer: {good:.3f}" in capsys.readouterr().out
+    main(["run", str(folders[1]), "", "--json"])
+    assert '"reward": null' in capsys.readouterr().out
+    _, measured = predictor.measure([*pairs()], None)
+    assert measured["accuracy"] > 90
+    ways = predictor.baselines([*pairs()], None)
+    assert ways == {"the longer text": {"accuracy": 50}}
 
 
 def test_tuning_raises_the_reward_and_stays_near(folders: tuple[Path, Path], tuned: Path) -> None:
@@ -225,11 +234,9 @@ def test_a_kl_that_is_not_finite(
 def test_a_reward_model_of_another_tokenizer_or_of_another_task(folders: tuple[Path, Path], tmp_path: Path) -> None:
     """It reads texts, so that its tokens may be others; a folder that holds no reward model is told at once."""
     small = {"embedding": 6, "width": 4, "dropout": 0.0}
-    settings = FormerTraining(steps=1, validate_every=1, save_every=1)
-    examples = Pairs(tokens="characters", batch=400)
-    TrainReward(examples=examples, architecture=small, training=settings, out=tmp_path / "letters").learn(
-        Splits(pairs(), pairs(), pairs()), CONSOLE
-    )
+    settings = Training(steps=1, validate_every=1, save_every=1)
+    letters = {"tokens": "characters", "batch": 400, "out": tmp_path / "letters"}
+    learn(REWARD.recipe(architecture=small, training=settings, **letters), Splits(pairs(), pairs(), pairs()), CONSOLE)
     task = tuning((folders[0], tmp_path / "letters"), tmp_path / "run")
     batch = next(begun(task).batches(parts(task).train).epoch(0))
     assert batch.targets["reward"].unique().numel() > 1

@@ -55,14 +55,6 @@ def _rows() -> Iterator[tuple[str, Row]]:
         yield ast.literal_eval(values["name"]), Row(f"{__name__}.{path.stem}", "TASK", **told)
 
 
-TASKS: dict[str, Row] = {
-    "embed": Row("foveate.tasks.embed", "Embed", ("bert",), "vector"),
-    "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),
-}
-"""The row of each task."""
-
-TASKS |= _rows()
-
 ORDER = (
     *("translate", "classify", "tag", "embed", "match", "pair", "autoencode", "cloze", "language", "ask", "answer"),
     *("caption", "draw", "match-image", "gan", "classify-image", "complete-image", "read", "walk", "control"),
@@ -70,7 +62,8 @@ ORDER = (
 )
 """The order in which tasks are listed."""
 
-TASKS = {name: TASKS[name] for name in sorted(TASKS, key=lambda name: (*ORDER, name).index(name))}
+TASKS: dict[str, Row] = dict(sorted(_rows(), key=lambda row: (*ORDER, row[0]).index(row[0])))
+"""The row of each task."""
 
 
 def task_class(task: str) -> Any:

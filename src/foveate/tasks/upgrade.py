@@ -87,6 +87,8 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
     },
     "classify": lambda old: {"reads": {}, "writes": {"labels": old["labels.json"]["counts"]}},
     "tag": lambda old: {"reads": {}, "writes": {}},
+    "reward": lambda old: {"reads": {}, "writes": {}},
+    "embed": lambda old: {"reads": {}, "writes": {}},
     "match": lambda old: {"reads": {}, "writes": {"thresholds": old["rules.json"]["thresholds"]}},
     "ask": lambda old: {"reads": {}, "writes": {"labels": old["answers"]}},
     "pair": lambda old: {

@@ -104,7 +104,9 @@ def load_of_task(folder: Path, task: str, advice: str) -> Any:
 
 def rewards(judge: Any, texts: Sequence[str]) -> list[float]:
     """What a reward model gives texts, in their order."""
-    return [float(one.reward) for one in judge.answer(list(texts))]
+    reads, writes = judge.processor.reads, judge.processor.writes
+    prepared = [reads.prepare(text) for text in texts]  # also of an empty text, which a model may write
+    return [float(one.reward) for one in judge.answer_prepared(prepared, writes.run_options())]
 
 
 def check_rewards(judge: Any, texts: Sequence[str], folder: Path) -> None:

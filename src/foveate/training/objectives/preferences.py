@@ -10,6 +10,7 @@ from foveate.errors import UserError
 from foveate.training.objectives.objective import Loss
 
 
+@dataclass
 class BradleyTerry:
     """The negative log-probability that the first text of each pair of rows is better: `-log sigmoid(r - r')`.
 
