@@ -166,6 +166,8 @@ class InputForm(Form):
     """One value, in messages."""
     worth_optimizing: ClassVar[float] = math.inf
     """Values from which on it is worth to lay the model out for the CPU."""
+    places_on_cpu: ClassVar[int | None] = None
+    """Places that a CPU answers about together, where fewer than usual are faster."""
     together: ClassVar[int] = 256
     """Examples that are opened together when a model is measured."""
     place_name: ClassVar[str] = "places"

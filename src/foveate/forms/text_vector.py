@@ -49,9 +49,13 @@ class NearOptions:
 class PairedText(ComparedText):
     """A text. Pairs of texts that mean the same are tokenized as they are streamed from disk."""
 
-    def buckets(self, train: Dataset[Pair], processor: Processor) -> Buckets:
-        rows: Any = PairedRows(processor, lambda pair: PreparedExample(pair, pair))
-        return PairBuckets(train, rows, self.max_length)  # type: ignore[arg-type]
+    def buckets(self, train: Any, processor: Processor) -> Buckets:
+        return PairBuckets(train, PairedRows(processor, both_texts), self.max_length)
+
+
+def both_texts(pair: TokenPair) -> PreparedExample:
+    """Which texts of a batch are equal is told by the tokens of both."""
+    return PreparedExample(pair, pair)
 
 
 @dataclass

@@ -12,12 +12,11 @@ from torch import Tensor, nn
 
 from foveate import models
 from foveate.data.text.files import read_sentences
-from foveate.errors import UserError
 from foveate.forms.answers import Failure
 from foveate.forms.text_vector import nearest, pair_ranks
 from foveate.metrics.retrieval import as_recall
-from foveate.nn import skip_init
-from foveate.tasks.skill import Skill
+from foveate.nn import longest_sequence, skip_init
+from foveate.tasks.skill import Skill, check_positions
 from foveate.tasks.start.weights import open_start
 
 
@@ -38,15 +37,14 @@ class Embedder(Skill):
         return found
 
     def embed(self, texts: Sequence[str]) -> Float[Tensor, "B C"]:
-        """The vectors of texts. Raises UserError for one that cannot be read."""
+        """The vectors of texts, also of empty ones. Raises UserError for one that cannot be read."""
+        reads, most, prepared = self.processor.reads, longest_sequence(self.model), []
+        for text in texts:
+            prepared.append(reads.prepare(text))
+            check_positions(text, reads.positions(prepared[-1]), most)
+        found = self.answer_prepared(prepared, self.processor.writes.run_options())
         width: int = self.model.config.width  # type: ignore[union-attr, assignment]
-        vectors = torch.zeros(len(texts), width)
-        for row, one in enumerate(super().answer(texts)):
-            if isinstance(one, Failure):
-                raise UserError(one.reason)
-            if one.vector:
-                vectors[row] = torch.tensor(one.vector)
-        return vectors
+        return torch.tensor([one.vector for one in found]).reshape(len(found), width)
 
     def measure(
         self, examples: Sequence[tuple[str, str]], options: Any, console: Console | None = None

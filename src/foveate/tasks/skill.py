@@ -143,7 +143,8 @@ class Skill:
         reads, writes = self.processor.reads, self.processor.writes
         places = np.array([reads.places(one) for one in prepared], np.int64)
         model = self._in_use(len(prepared), options)
-        budget = PLACES.get(self.device.type, OTHER_DEVICES)
+        usual = PLACES.get(self.device.type, OTHER_DEVICES)
+        budget = reads.places_on_cpu if self.device.type == "cpu" and reads.places_on_cpu else usual
         at_once = 1 if self.folder is None else writes.at_once(self.device)
         groups = even_groups(np.argsort(-places, kind="stable"), places, budget, at_once)
         own = ([prepared[row] for row in group.tolist()] for group in groups)
@@ -352,7 +353,8 @@ class Skill:
         """What to measure on: a user's data, or the test part of the source that was learned from."""
         source = self.recipe.examples.source
         if not data and source is None:
-            raise UserError(f"this model was trained on files: give --data {self.task.files} to measure it on")
+            told = "on files" if self.recipe.model in self.task.presets() else "elsewhere"
+            raise UserError(f"this model was trained {told}: give --data {self.task.files} to measure it on")
         return self.task.read(data, self.recipe) if data else self.task.open_source(str(source), self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:

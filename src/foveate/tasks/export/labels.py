@@ -12,6 +12,7 @@ from torch import nn
 from foveate import models
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
+from foveate.forms.public_text import PublicText
 from foveate.forms.tagged_words import Tags
 from foveate.forms.text_pair import PairText
 from foveate.interop.keys import bert
@@ -32,7 +33,8 @@ EXACT = 1e-5
 
 def gives_labels(task: Any) -> bool:
     """Whether it is a trained classifier of texts or of pairs, or a tagger."""
-    return isinstance(task, Skill) and task.task.name in CLASSES
+    trained_here = isinstance(task, Skill) and not isinstance(task.processor.reads, PublicText)
+    return trained_here and task.task.name in CLASSES
 
 
 def export_labels(skill: Skill, folder: Path) -> str:
