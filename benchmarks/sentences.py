@@ -4,7 +4,7 @@
 
 Sentences of 8 to 128 random tokens get a label. Ours are read as `foveate run` reads them, longest first; those of
 transformers in batches of one size, in the order that they come and sorted by length, each at the best of some sizes.
-Rounds alternate; times are CPU times of one thread, and the fastest round counts. The logits must be the same.
+Rounds alternate; times are CPU times of one thread, and the fastest round counts. The probabilities must be the same.
 """
 
 import argparse
@@ -16,11 +16,15 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification
 
-from foveate.tasks.public.reader import PublicReader, TextRow, read_bert
+import foveate
+from foveate.forms.label import LabelAnswer, ShowLabels
+from foveate.forms.public_text import TextRow
+from foveate.tasks.skill import Skill
 
 SHORTEST, LONGEST = 8, 128
 BATCHES = (8, 16, 32, 64)
@@ -28,15 +32,14 @@ BATCHES = (8, 16, 32, 64)
 VOCABULARY = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(5, 30522)))
 
 
-def both(layers: int) -> tuple[PublicReader, nn.Module]:
+def both(layers: int) -> tuple[Skill, nn.Module]:
     """The same random weights in foveate and in transformers."""
     torch.manual_seed(0)
     theirs = BertForSequenceClassification(BertConfig(num_hidden_layers=layers, num_labels=3)).eval()
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)
         (Path(folder) / "vocab.txt").write_text("\n".join(VOCABULARY), encoding="utf-8")
-        model, tokenizer, _ = read_bert(Path(folder), "text", "cpu")
-    return PublicReader(model, tokenizer, "bert", "token_types"), theirs
+        return foveate.load(folder), theirs  # type: ignore[return-value]
 
 
 def sentences(count: int) -> list[list[int]]:
@@ -77,23 +80,25 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    reader, theirs = both(given.layers)
+    skill, theirs = both(given.layers)
     rows = sentences(given.sentences)
-    texts = [TextRow(row, []) for row in rows]
-    apart = (torch.cat(reader.logits(texts)) - peer(theirs, rows, BATCHES[0], True)).abs().max()  # warms up, too
-    ways: dict[str, Callable[[], object]] = {"foveate": lambda: reader.logits(texts)}
+    texts = [TextRow(np.array(row)) for row in rows]
+    answers: list[LabelAnswer] = skill.answer_prepared(texts, ShowLabels())  # warms up, too
+    shares = torch.tensor([[*one.probabilities.values()] for one in answers])
+    apart = (shares - peer(theirs, rows, BATCHES[0], True).softmax(-1)).abs().max()
+    ways: dict[str, Callable[[], object]] = {"foveate": lambda: skill.answer_prepared(texts, ShowLabels())}
     for ordered in (True, False):
         for batch in BATCHES:
             name = f"transformers, {'sorted' if ordered else 'unsorted'}, batches of {batch}"
             ways[name] = lambda batch=batch, ordered=ordered: peer(theirs, rows, batch, ordered)  # type: ignore[misc]
     best = fastest(ways, given.rounds)
     tokens = sum(map(len, rows))
-    print(f"{len(rows)} sentences, {tokens:,} tokens; logits differ by {float(apart):.1e} at most")
+    print(f"{len(rows)} sentences, {tokens:,} tokens; probabilities differ by {float(apart):.1e} at most")
     print("| | seconds | sentences/s | foveate's time against it |\n| --- | ---: | ---: | ---: |")
     for name, seconds in best.items():
         ratio = seconds / best["foveate"]
         print(f"| {name} | {seconds:.2f} | {len(rows) / seconds:.1f} | {ratio:.2f} |")
-    assert apart < 1e-3, "the same weights give other logits"
+    assert apart < 1e-3, "the same weights give other probabilities"
 
 
 if __name__ == "__main__":

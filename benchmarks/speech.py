@@ -31,13 +31,14 @@ import torch
 from transformers import WhisperConfig, WhisperForConditionalGeneration
 
 from foveate.data.sounds.spectrograms import LogMel
-from foveate.data.sounds.speech_processor import PreparedSpeech, SpeechProcessor
 from foveate.decoding import Generation, generate
+from foveate.decoding.sound_generator import SoundGenerator
+from foveate.forms.processor import PreparedExample, Processor
+from foveate.forms.sound import SpokenSound
+from foveate.forms.transcripts import Transcript
 from foveate.inference.cpu import optimize_for_cpu
 from foveate.interop.public_folder import read_folder
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.public.whisper_generator import SoundGenerator
-from foveate.training import CrossEntropy
+from foveate.training import Training
 from foveate.training.objectives.joint_ctc import JointCTC
 from foveate.training.update import Updater
 
@@ -171,13 +172,13 @@ def look(pairs: int) -> None:
 def data(pairs: int) -> None:
     generator = np.random.default_rng(1)
     letters = "abcdefghijklmnopqrstuvwxyz "
-    processor = SpeechProcessor(LogMel(8000, 40), letters, 4.0, "a", augment=True)
+    processor = Processor(SpokenSound(log_mel=LogMel(8000, 40), longest=4.0), Transcript(characters=letters))
+    tokens = np.array([1, *(4 + one % 27 for one in range(CHARACTERS)), 2], np.int32)
     sounds = [
-        PreparedSpeech(generator.normal(size=(4 * PLACES, 40)).astype(np.float16), [4 + one % 27 for one in range(45)])
-        for _ in range(SOUNDS)
+        PreparedExample(generator.normal(size=(4 * PLACES, 40)).astype(np.float16), tokens) for _ in range(SOUNDS)
     ]
     model: Any = foveate.create("las-tiny", bands=40, vocabulary=31)
-    update = Updater(model, JointCTC(CrossEntropy(0.0), 0.3, SpeechProcessor.special), Training(precision="float32"))
+    update = Updater(model, JointCTC(), Training(precision="float32"))
     batch = processor.batch(sounds, generator)
     compare("LAS, batch | step", lambda: processor.batch(sounds, generator), lambda: update([batch], 1e-3, 1), pairs)
 

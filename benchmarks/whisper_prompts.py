@@ -42,14 +42,15 @@ def compare(table: Path, peer: str, model: str, every: int) -> None:
     import torch
 
     from foveate.data.sounds.labelled import labelled_sounds
+    from foveate.forms.sound import Heard
+    from foveate.forms.whisper import WhisperOptions
+    from foveate.forms.whisper_tokens import plain_words
     from foveate.interop.pretrained import weights
     from foveate.metrics.error_rates import error_rate
-    from foveate.tasks.public.whisper import WhisperOptions, WhisperTranscriber
-    from foveate.tasks.public.whisper_tokens import plain_words
 
     torch.set_num_threads(1)
-    assert foveate
-    ours = WhisperTranscriber.load(weights("whisper-tiny.en").fetch(print))
+    ours: Any = foveate.load(weights("whisper-tiny.en").fetch(print))
+    reads, writes = ours.processor.reads, ours.processor.writes
     command = [peer, __file__, str(table), "--answer", "--model", model]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     other: Any = subprocess.Popen(command, env={"OMP_NUM_THREADS": "1"}, **pipes)
@@ -59,13 +60,13 @@ def compare(table: Path, peer: str, model: str, every: int) -> None:
         if sound.seconds > 30:
             continue
         begin = time.process_time()
-        own = ours.transcribe([sound], WhisperOptions())[0].text
+        own = ours.answer_prepared([Heard(sound, reads)], WhisperOptions())[0].text
         taken = [time.process_time() - begin]
-        other.stdin.write(np.ascontiguousarray(ours.features(sound).T, np.float32).tobytes())
+        other.stdin.write(np.ascontiguousarray(reads.features(sound).T, np.float32).tobytes())
         other.stdin.flush()
         found = json.loads(other.stdout.readline())
         right.append(plain_words(example.label))
-        texts.append([own, *(ours.tokenizer.decode([tokens])[0].strip() for tokens, _ in found)])
+        texts.append([own, *(writes.tokenizer.decode([tokens])[0].strip() for tokens, _ in found)])
         seconds.append([*taken, *(one for _, one in found)])
     other.stdin.close()
     for place, name in enumerate(("foveate", *(f"CTranslate2, {kind}" for kind in KINDS))):

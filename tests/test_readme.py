@@ -62,7 +62,7 @@ def tiny_source(name: str, source_language: str, target_language: str, task: str
 def at_the_desk(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(desk)
     monkeypatch.setattr(demo, "open_source", tiny_source)
-    monkeypatch.setattr("foveate.tasks.examples.pair_text.open_source", tiny_source)
+    monkeypatch.setattr("foveate.tasks.task.open_source", tiny_source)
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)  # would serve until Ctrl-C
 
 

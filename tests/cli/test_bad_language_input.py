@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import foveate
 from foveate.cli import main
+from foveate.errors import UserError
 
 Fails = Callable[..., str]
 SIZES = [
@@ -38,7 +39,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def author(files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A GPT with 31 learned positions."""
     folder = tmp_path_factory.mktemp("runs") / "gpt"
-    main(arguments(*GPT, "--data", *files, "--validation-passages", 5, "--batch-tokens", 256, "--out", folder))
+    main(arguments(*GPT, "--data", *files, "--validation-examples", 5, "--batch", 256, "--out", folder))
     return folder
 
 
@@ -56,15 +57,20 @@ def filler(tmp_path: Path) -> Path:
 
 def test_a_beginning_that_is_longer_than_the_positions(author: Path, fails: Fails, tmp_path: Path, capsys) -> None:
     """With the start token 31 are read."""
-    encode = foveate.load(author).processor.tokenizer.encode
+    encode = foveate.load(author).processor.reads.tokenizer.encode
     lengths = {len(encode(["h" * count])[0]): "h" * count for count in range(1, 99)}
     main(arguments("run", author, lengths[30]))
     assert capsys.readouterr().out.strip()
-    assert fails("run", author, lengths[31]).endswith("takes 32 positions, but the model learned only 31")
-    told = fails("run", author, "The ship", " ".join("q" * 99))
-    assert told.startswith("text 2: 'q q q ")
-    assert told.endswith(" positions, but the model learned only 31")
-    assert "positions, but only 31 were learned" in fails("look", author, "q " * 99, "--out", tmp_path / "a.html")
+    for long, beginning, taken in ((lengths[31], "'hhh", "32"), ("q " * 99, "'q q q ", "1")):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments("run", author, "The ship", long))
+        out, err = capsys.readouterr()
+        assert caught.value.code == UserError.status
+        assert (len(out.splitlines()), bool(out.splitlines()[0]), out.splitlines()[1]) == (2, True, "")
+        assert err.startswith(beginning)
+        assert f" takes {taken}" in err
+        assert err.endswith(" positions, but the model learned only 31\n")
+    assert "positions, but the model learned only 31" in fails("look", author, "q " * 99, "--out", tmp_path / "a.html")
 
 
 def test_a_text_that_a_public_model_cannot_read(gpt2: Path, fails: Fails, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What a user may get wrong with sounds: one line for each file that cannot be used, and the others are answered."""
 
-import contextlib
 import json
 import sys
 import wave
@@ -17,6 +16,7 @@ from spoken_tones import RATE, random_texts, speak, write_table
 from foveate.cli import main
 
 Fails = Callable[..., str]
+Failures = Callable[..., list[str]]
 LITTLE = ["--steps", "1", "--threads", "1", "--average", "1"]
 SMALL = ["--architecture.width", "16", *LITTLE]
 
@@ -91,8 +91,9 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, str]:
 @pytest.mark.parametrize("task", ["transcribe", "classify-sound"])
 def test_the_batch_goes_on(task: str, runs: Path, tables: Path, bad: dict[Path, str], capsys) -> None:
     good = tables / "train0.wav"
-    with contextlib.suppress(SystemExit):
+    with pytest.raises(SystemExit) as ended:
         main(["run", str(runs / task), *map(str, bad), str(good), "--json"])
+    assert ended.value.code == 2
     out, err = capsys.readouterr()
     err = err.replace("foveate: ", "")
     for path, told in bad.items():
@@ -102,7 +103,8 @@ def test_the_batch_goes_on(task: str, runs: Path, tables: Path, bad: dict[Path, 
     answered = "text" if task == "transcribe" else "label"
     assert [one["input"] for one in answers] == [*map(str, bad), str(good)]
     assert [one.get(answered) is not None for one in answers] == [False] * len(bad) + [True]
-    with contextlib.suppress(SystemExit):
+    assert ["error" in one for one in answers] == [True] * len(bad) + [False]
+    with pytest.raises(SystemExit):
         main(["run", str(runs / task), *map(str, bad), str(good)])
     *empty, last = capsys.readouterr().out.splitlines()
     assert not any(empty)
@@ -126,12 +128,11 @@ def test_other_rates_and_channels(runs: Path, tmp_path: Path, capsys) -> None:
 
 
 def test_pictures_are_of_the_first_sound_that_can_be_used(
-    runs: Path, tables: Path, bad: dict[Path, str], tmp_path: Path, fails: Fails, capsys
+    runs: Path, tables: Path, bad: dict[Path, str], tmp_path: Path, fails: Fails, failures: Failures
 ) -> None:
     silent, picture = next(iter(bad)), tmp_path / "a.png"
-    main(
-        ["run", str(runs / "transcribe"), str(silent), str(tables / "train0.wav"), "--json", "--picture", str(picture)]
-    )
+    told = failures("run", runs / "transcribe", silent, tables / "train0.wav", "--json", "--picture", picture)
+    assert told == [f"{silent} is silent", f"drew {picture}"]
     assert picture.stat().st_size > 1000
     told = fails("run", runs / "transcribe", silent, "--json", "--picture", tmp_path / "b.png")
     assert told == f"no picture to draw into {tmp_path / 'b.png'}: there was nothing to answer"
@@ -203,7 +204,7 @@ def test_transcripts_that_do_not_fit_their_sounds(
     assert "1 of 1 have labels that the model did not learn: zebra" in capsys.readouterr().out
 
 
-def test_texts_that_cannot_be_said(runs: Path, tmp_path: Path, fails: Fails, capsys) -> None:
+def test_texts_that_cannot_be_said(runs: Path, tmp_path: Path, fails: Fails, failures: Failures, capsys) -> None:
     out = ("--out", tmp_path / "a.wav")
     told = fails("run", runs / "speak", "a", "aßb", *out)
     assert told.startswith("aßb: 'ß' was in no text of the training")
@@ -225,7 +226,8 @@ def test_without_the_extra(
 ) -> None:
     ogg = next(iter(bad)).parent / "whole.ogg"
     told = f"{ogg} is no .wav file; other formats (ogg, flac, mp3) need the extra: pip install 'foveate[audio]'"
-    main(["run", str(runs / "transcribe"), str(ogg), str(tables / "train0.wav"), "--json"])
+    with pytest.raises(SystemExit):
+        main(["run", str(runs / "transcribe"), str(ogg), str(tables / "train0.wav"), "--json"])
     out, err = capsys.readouterr()
     assert err.splitlines() == [told]
     assert [("error" in json.loads(line)) for line in out.splitlines()] == [True, False]

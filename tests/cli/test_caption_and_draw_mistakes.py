@@ -76,11 +76,15 @@ def test_captions_of_coco(fails: Fails, table: Path) -> None:
 
 
 def test_images_to_describe(fails: Fails, captioner: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    assert fails("run", captioner, tmp_path / "gone.png") == f"there is no file {tmp_path / 'gone.png'}"
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(captioner), str(tmp_path / "gone.png")])
+    assert (ended.value.code, capsys.readouterr().err) == (2, f"there is no file {tmp_path / 'gone.png'}\n")
     assert fails("run", captioner, tmp_path) == f"{tmp_path} has no images"
     (tmp_path / "a.png").write_text("no image")
     PIL.Image.new("RGB", (9, 5)).save(tmp_path / "b.png")
-    main(["run", str(captioner), str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(captioner), str(tmp_path)])
+    assert ended.value.code == 2
     out, err = capsys.readouterr()
     assert "a.png cannot be read as an image" in err
     assert "b.png" in out + err
@@ -99,11 +103,22 @@ def test_captions_in_a_script_that_the_model_lacks(captioner: Path, table: Path,
     [
         ("a reed square", "the model never saw the word 'reed' in a caption; did you mean red"),
         ("κόκκινο", "the model never saw the word 'κόκκινο' in a caption"),
-        ("", "the caption is empty"),
         (300 * "red ", "the caption has 300 tokens"),
     ],
 )
-def test_captions_to_draw(fails: Fails, drawer: Path, tmp_path: Path, caption: str, message: str) -> None:
+def test_captions_to_draw(
+    drawer: Path, tmp_path: Path, caption: str, message: str, capsys: pytest.CaptureFixture
+) -> None:
     out = tmp_path / "drawing.png"
-    assert message in fails("run", drawer, caption, "--out", out)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(drawer), caption, "--out", str(out)])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_an_empty_caption_stays_empty(drawer: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    main(["run", str(drawer), "", "--out", str(tmp_path / "drawing.png")])
+    out, err = capsys.readouterr()
+    assert (out, err) == ("\n", "1 empty lines stay empty\n")
+    assert not (tmp_path / "drawing.png").exists()

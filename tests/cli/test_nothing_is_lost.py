@@ -175,15 +175,16 @@ def test_a_terminal_obeys_no_name_of_a_folder(tmp_path: Path, trained: Trained, 
     assert "\\x1b]0;x\\x07" in fails("run", folder, "x")
 
 
-def test_pairs_before_a_bad_one_are_judged(data: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+def test_pairs_around_a_bad_one_are_judged(data: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     run(train(data, tmp_path / "run", "--vocabulary", "120", "--steps", "2", "--threads", "1", task="match"))
     capsys.readouterr()
-    with_stdin(monkeypatch, b"red cat\trouge chat\n\n" + b"no tab " * 20 + b"\n")
-    with pytest.raises(SystemExit):
+    with_stdin(monkeypatch, b"red cat\trouge chat\n\n" + b"no tab " * 20 + b"\nred\trouge\n")
+    with pytest.raises(SystemExit) as caught:
         run(["run", tmp_path / "run"])
     out, err = capsys.readouterr()
-    assert [line.partition("\t")[2] for line in out.splitlines()] == ["red cat\trouge chat", ""]
-    assert err.startswith("foveate: line 3: 'no tab no tab ")
+    assert caught.value.code == UserError.status
+    assert [line.partition("\t")[2] for line in out.splitlines()] == ["red cat\trouge chat", "", "", "red\trouge"]
+    assert "foveate: 'no tab no tab " in err
     assert len(err) < 150
 
 

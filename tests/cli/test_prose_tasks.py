@@ -9,8 +9,8 @@ import tiny_prose
 from foveate.cli import main
 
 FLAGS = [
-    *("--architecture.width", "24", "--architecture.embedding", "24", "--vocabulary", "90", "--batch-tokens", "256"),
-    *("--validation-passages", "5", "--steps", "4", "--average", "1", "--threads", "1"),
+    *("--architecture.width", "24", "--architecture.embedding", "24", "--vocabulary", "90", "--batch", "256"),
+    *("--validation-examples", "5", "--steps", "4", "--average", "1", "--threads", "1"),
 ]
 
 

@@ -10,11 +10,13 @@ import torch
 
 from foveate.contracts import IGNORE
 from foveate.data.buckets import BucketedBatches, OneBucket
-from foveate.data.images.caption_processor import CaptionProcessor
 from foveate.data.images.captions import captioned_images
 from foveate.data.images.labelled import ImageFormat
 from foveate.data.tokens.tokenizers import train_words
 from foveate.errors import UserError
+from foveate.forms.caption import CaptionText
+from foveate.forms.image import Image
+from foveate.forms.processor import Processor, load_processor
 from foveate.special_tokens import LEARNED
 
 START, END = LEARNED.start, LEARNED.end
@@ -82,10 +84,14 @@ def test_what_is_no_file_of_captions(images: Path) -> None:
         captioned_images([images / "x.json"])
 
 
+def processor_of(texts: list[str]) -> Processor:
+    return Processor(Image(format=ImageFormat(7, 3)), CaptionText(tokenizer=train_words(texts, 99)))
+
+
 def test_batches_name_the_images_of_their_captions(images: Path) -> None:
     """An image with more captions than there are images."""
     found = captioned_images([table(images, "a.png\tred\nb.png\tblue\nb.png\tred\nb.png\tblue blue\n")])
-    processor = CaptionProcessor(ImageFormat(7, 3), train_words(["red blue", "red blue"], 99))
+    processor = processor_of(["red blue", "red blue"])
     both = BucketedBatches(OneBucket(found, processor), 2, 0)
     batches = [*both.epoch(0), *both.in_order()]
     assert len(batches) == 4
@@ -94,10 +100,10 @@ def test_batches_name_the_images_of_their_captions(images: Path) -> None:
 
 def test_tensors(images: Path, tmp_path: Path) -> None:
     found = captioned_images([table(images, "a.png\tred red\nb.png\tblue\na.png\tblue red blue\n")])
-    processor = CaptionProcessor(ImageFormat(7, 3), train_words(["red blue", "red blue"], 99))
+    processor = processor_of(["red blue", "red blue"])
     prepared = processor.prepare(found)
     assert len(prepared) == 3
-    (red,), (blue,) = processor.tokenizer.encode(["red", "blue"])
+    (red,), (blue,) = processor.writes.tokenizer.encode(["red", "blue"])
     batch = processor.batch([prepared[1], prepared[2]], np.random.default_rng(1))
     assert batch.inputs["target"].tolist() == [[START, blue, red, blue], [START, blue, 0, 0]]
     assert batch.labels.tolist() == [[blue, red, blue, END], [blue, END, IGNORE, IGNORE]]
@@ -108,6 +114,6 @@ def test_tensors(images: Path, tmp_path: Path) -> None:
     assert processor.sizes() == {"vocabulary": 6, "channels": 3, "image_size": 7}
     for name, write in processor.files().items():
         write(tmp_path / name)
-    again = CaptionProcessor.load(tmp_path)
-    assert again.format == processor.format
-    assert again.tokenizer.encode(["blue red"]) == [[blue, red]]
+    again = load_processor(Image, CaptionText, tmp_path, lambda folder: {})
+    assert again.reads == processor.reads
+    assert again.writes.tokenizer.encode(["blue red"]) == [[blue, red]]

@@ -14,14 +14,13 @@ from foveate.data import (
     Judged,
     ParallelText,
     judged_pairs,
-    match_inputs,
     train_bpe,
 )
 from foveate.data.buckets import BucketedBatches
 from foveate.data.text.match_pairs import partners
-from foveate.data.text.match_processor import MatchProcessor
-from foveate.data.text.pair_buckets import PairBuckets
 from foveate.errors import UserError
+from foveate.forms.matched_texts import Match, MatchedTexts
+from foveate.forms.processor import Processor
 from foveate.special_tokens import LEARNED
 from foveate.training.parallel.batch_sharding import share
 
@@ -33,7 +32,8 @@ TOKENIZER = train_bpe([text for pair in PAIRS for text in pair], 40)
 
 
 def batches(pairs: ParallelText = TEXT, tokens: int = 60, seed: int = 5) -> BucketedBatches:
-    return BucketedBatches(PairBuckets(pairs, MatchProcessor(TOKENIZER, TOKENIZER, {}), 20), tokens, seed)
+    reads = MatchedTexts(max_length=20, tokenizer=TOKENIZER, target_tokenizer=TOKENIZER)
+    return BucketedBatches(reads.buckets(pairs, Processor(reads, Match())), tokens, seed)
 
 
 def texts(side: torch.Tensor) -> list[str]:
@@ -113,12 +113,17 @@ def test_judged_pairs_to_measure_on():
 
 
 def test_inputs_to_judge():
-    sources, targets = [[5], [6, 7], [8]], [[9], [9], [9, 9, 9]]
-    found = list(match_inputs(sources, targets, (LEARNED, LEARNED), tokens=6))
-    assert [places for places, _ in found] == [[2], [1, 0]]
-    assert found[0][1]["target"].tolist() == [[9, 9, 9, END]]
-    assert found[1][1]["source"].tolist() == [[6, 7, END], [5, END, PAD]]
-    assert found[1][1]["source_lengths"].tolist() == [3, 2]
+    reads = MatchedTexts(tokenizer=TOKENIZER, target_tokenizer=TOKENIZER)
+    pairs = [("a 1", "b 1"), ("aa 2", "b 2")]
+    prepared = [reads.prepare(pair) for pair in pairs]
+    inputs, _ = reads.tensors(prepared)
+    for side, own in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
+        lengths = [len(tokens) + 1 for tokens in TOKENIZER.encode(own)]
+        assert inputs[f"{side}_lengths"].tolist() == lengths
+        assert inputs[side].shape == (2, max(lengths))
+        for row, length in zip(inputs[side].tolist(), lengths, strict=True):
+            assert row[length - 1 :] == [END] + [PAD] * (max(lengths) - length)
+    assert reads.places(prepared[1]) == max(inputs["source_lengths"][1], inputs["target_lengths"][1])
 
 
 def test_what_was_left_out_is_told():

@@ -8,7 +8,6 @@ import torch
 
 from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
-from foveate.data.text.cloze_processor import ClozeProcessor
 from foveate.data.text.documents import Passage
 from foveate.data.text.masking import MASK
 from foveate.data.text.neighbours import BothWays
@@ -25,6 +24,8 @@ from foveate.data.tokens.characters import (
     spell,
 )
 from foveate.data.tokens.tokenizers import train_words
+from foveate.forms.blanks import FilledBlanks, ReadBlanks
+from foveate.forms.processor import Processor, load_processor
 from foveate.special_tokens import LEARNED, SpecialTokens
 
 START, END, UNKNOWN = LEARNED.start, LEARNED.end, LEARNED.unknown
@@ -116,11 +117,12 @@ def test_rows_keep_the_words_that_are_unknown(vocabulary: OpenVocabulary) -> Non
 
 
 def test_the_processor_is_saved_and_loaded(vocabulary: OpenVocabulary, tmp_path: Path) -> None:
-    processor = ClozeProcessor(train_words(["a cat, a dog", "a dog, a cat"], 20, special=[MASK]), "both ways")
-    for name, write in processor.files().items():
+    tokenizer = train_words(["a cat, a dog", "a dog, a cat"], 20, special=[MASK])
+    saved = Processor(ReadBlanks(tokenizer=tokenizer, hiding="both ways"), FilledBlanks(tokenizer, "both ways"))
+    for name, write in saved.files().items():
         write(tmp_path / name)
-    loaded = ClozeProcessor.load(tmp_path)
+    loaded = load_processor(ReadBlanks, FilledBlanks, tmp_path, lambda folder: {}).reads
     assert loaded.hiding == "both ways"
     (row,) = stream_rows([Passage("x", "", ("a zebra",))], loaded.tokenizer, 9)
-    assert loaded.targets(row) == [*vocabulary.encode(["a"])[0], UNKNOWN, END]
+    assert row.tokens[1:].tolist() == [*vocabulary.encode(["a"])[0], UNKNOWN, END]
     assert loaded.sizes() == {"vocabulary": len(vocabulary)}

@@ -14,15 +14,11 @@ from foveate.contracts import IGNORE, Batch
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.text.documents import Passage
-from foveate.data.text.language_processor import LanguageProcessor
-from foveate.data.text.prose_batches import (
-    ParagraphProcessor,
-    SentenceProcessor,
-    encode_sentences,
-    paragraph_batches,
-    paragraph_inputs,
-)
+from foveate.data.text.prose_batches import encode_passages, encode_sentences, paragraph_inputs
 from foveate.errors import UserError
+from foveate.forms.language import Continuation, ReadBeginning, split_passage
+from foveate.forms.processor import PreparedExample, Processor, RowProcessor
+from foveate.forms.rewriting import ReadPassage, Rewritten
 from foveate.special_tokens import LEARNED
 
 PAD, START, END = LEARNED.pad, LEARNED.start, LEARNED.end
@@ -63,17 +59,37 @@ def rows(batch: Batch, name: str) -> list[list[int]]:
     return [[token for token in row if token not in (PAD, IGNORE)] for row in batch.inputs[name].tolist()]
 
 
-KINDS = [LanguageProcessor, SentenceProcessor, ParagraphProcessor]
+KINDS = ["language", "sentences", "paragraphs"]
 
 
-def bucketed(processor: Any, passages: Iterable[Passage], budget: int, most: float = math.inf) -> BucketedBatches:
-    return BucketedBatches(OneBucket(Dataset("letters", processor.encode(passages, most)), processor), budget, 3)
+def forms(kind: str, tokenizer: Any, conditions: tuple[str, ...] = ()) -> Processor:
+    """What reads and writes passages: a language model, or an auto-encoder of sentences or paragraphs."""
+    if kind == "language":
+        return Processor(ReadBeginning(tokenizer=tokenizer, conditions=conditions), Continuation(tokenizer=tokenizer))
+    whole = {"tokenizer": tokenizer, "hierarchical": kind == "paragraphs"}
+    return Processor(ReadPassage(**whole), Rewritten(**whole))
+
+
+def encoded(processor: Processor, passages: Iterable[Passage], most: float) -> list[Any]:
+    """The passages of at most so many tokens in a row."""
+    reads = processor.reads
+    if isinstance(reads, ReadBeginning):
+        return encode_passages(passages, reads.tokenizer, most, reads.numbers or {})
+    return [one for one in reads.encode(passages) if reads.longest(one) <= most]
+
+
+def bucketed(processor: Processor, passages: Iterable[Passage], budget: int, most: float = math.inf) -> BucketedBatches:
+    split = split_passage
+    if not isinstance(processor.reads, ReadBeginning):
+        split = lambda row: PreparedExample(row, row.tokens)  # noqa: E731
+    found = Dataset("letters", encoded(processor, passages, most))
+    return BucketedBatches(OneBucket(found, RowProcessor(processor, split)), budget, 3)
 
 
 def test_passages_to_write() -> None:
     """Each between START and END; a condition that is not in the table is number 0, none."""
     passages = [passage("ab", "x"), passage("cab", "y"), passage("a", "z")]
-    (batch,) = bucketed(LanguageProcessor(Letters(), conditions=["x", "y"]), passages, 100).epoch(0)
+    (batch,) = bucketed(forms("language", Letters(), ("x", "y")), passages, 100).epoch(0)
     by_length = batch.inputs["lengths"].argsort()
     assert batch.inputs["tokens"][by_length].tolist() == [
         [START, 4, PAD, PAD],
@@ -87,18 +103,18 @@ def test_passages_to_write() -> None:
     ]
     assert batch.inputs["condition"][by_length].tolist() == [0, 1, 2]
     assert batch.total_weight == 9
-    assert "condition" not in next(bucketed(LanguageProcessor(Letters()), passages, 100).epoch(0)).inputs
+    assert "condition" not in next(bucketed(forms("language", Letters()), passages, 100).epoch(0)).inputs
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_example_once_within_the_budget_in_an_order_of_the_epoch(kind: type) -> None:
+def test_every_example_once_within_the_budget_in_an_order_of_the_epoch(kind: str) -> None:
     passages = random_passages()
-    batches = bucketed(kind(Letters()), passages, 80)
+    batches = bucketed(forms(kind, Letters()), passages, 80)
     first, again, second = (list(batches.epoch(number)) for number in (0, 0, 1))
-    name = "tokens" if kind is LanguageProcessor else "target"
+    name = "tokens" if kind == "language" else "target"
     targets = [sorted(tuple(row) for batch in epoch for row in rows(batch, name)) for epoch in (first, second)]
     texts = [one.text for one in passages]
-    if kind is ParagraphProcessor:
+    if kind == "paragraphs":
         texts = [sentence for one in passages for sentence in (*one.sentences, "")]
     assert targets[0] == targets[1] == sorted((START, *tokens) for tokens in Letters().encode(texts))
     assert all(batch.inputs[name].numel() <= 80 for batch in first)
@@ -109,7 +125,7 @@ def test_every_example_once_within_the_budget_in_an_order_of_the_epoch(kind: typ
 
 
 def test_sentences_to_write_again() -> None:
-    (batch,) = bucketed(SentenceProcessor(Letters()), [passage("ab c")], 100).epoch(0)
+    (batch,) = bucketed(forms("sentences", Letters()), [passage("ab c")], 100).epoch(0)
     assert batch.inputs["source"].tolist() == [[4, 5, 6, END]]
     assert batch.inputs["source_lengths"].tolist() == batch.inputs["target_lengths"].tolist() == [4]
     assert batch.inputs["target"].tolist() == [[START, 4, 5, 6]]
@@ -119,7 +135,7 @@ def test_sentences_to_write_again() -> None:
 
 def test_paragraphs_to_write_again() -> None:
     """Each sentence is a row, and so is the empty one after the last."""
-    (batch,) = bucketed(ParagraphProcessor(Letters()), [passage("abc b")], 100).epoch(0)
+    (batch,) = bucketed(forms("paragraphs", Letters()), [passage("abc b")], 100).epoch(0)
     assert batch.inputs["target"].tolist() == [[START, 4, 5, 6], [START, 5, PAD, PAD], [START, PAD, PAD, PAD]]
     assert batch.labels.tolist() == [[4, 5, 6, END], [5, END, IGNORE, IGNORE], [END, IGNORE, IGNORE, IGNORE]]
     expected = paragraph_inputs([[[4, 5, 6], [5], []]], LEARNED)
@@ -131,7 +147,7 @@ def test_some_paragraphs_of_a_batch() -> None:
     """As several processes share a batch: each has its paragraphs, as if there were no others."""
     words = ["abc", "b", "cc", "a", "ab"]
     passages = [passage(" ".join(words[:2])), passage(words[2]), passage(" ".join(words[3:]))]
-    (batch,) = bucketed(ParagraphProcessor(Letters()), passages, 100).epoch(0)
+    (batch,) = bucketed(forms("paragraphs", Letters()), passages, 100).epoch(0)
     assert batch.examples == 3
     seen = []
     for chosen in (slice(0, None, 2), slice(1, None, 2)):
@@ -164,50 +180,40 @@ def test_paragraph_inputs() -> None:
 
 
 def test_paragraphs_to_read() -> None:
-    """Every paragraph once, with its place and an empty sentence at its end."""
-    paragraphs = encode_sentences(random_passages(), Letters())
-    seen = {}
-    for places, inputs in paragraph_batches(paragraphs, LEARNED, 40):
-        for place, length, numbers in zip(places, inputs["paragraph_lengths"], inputs["paragraphs"], strict=True):
-            sentences = inputs["source"][numbers[:length]].tolist()
-            seen[place] = [[token for token in sentence if token not in (PAD, END)] for sentence in sentences]
-    assert seen == {place: [*paragraph, []] for place, paragraph in enumerate(paragraphs)}
+    """With an empty sentence at the end of each."""
+    reads, passages = forms("paragraphs", Letters()).reads, random_passages()
+    inputs, _ = reads.tensors([reads.prepare(one) for one in passages])
+    seen = []
+    for length, numbers in zip(inputs["paragraph_lengths"], inputs["paragraphs"], strict=True):
+        sentences = inputs["source"][numbers[:length]].tolist()
+        seen.append([[token for token in sentence if token not in (PAD, END)] for sentence in sentences])
+    assert seen == [[*paragraph, []] for paragraph in encode_sentences(passages, Letters())]
 
 
 def test_what_is_too_long_is_left_out() -> None:
     passages = [passage("abc ab"), passage("a a a")]
-    for kind, most in ((LanguageProcessor, 4), (SentenceProcessor, 4), (ParagraphProcessor, 2)):
-        assert [one.place for one in kind(Letters()).encode(passages, most)] == ["letters, a a a"]
-        assert len(kind(Letters()).encode(passages, 5)) == 2
+    for kind, most in (("language", 4), ("sentences", 4), ("paragraphs", 2)):
+        assert [one.place for one in encoded(forms(kind, Letters()), passages, most)] == ["letters, a a a"]
+        assert len(encoded(forms(kind, Letters()), passages, 5)) == 2
 
 
-@pytest.mark.parametrize(("kind", "places"), [(SentenceProcessor, 8), (ParagraphProcessor, 16)])
-def test_an_example_larger_than_the_budget_is_named(kind: type, places: int) -> None:
+@pytest.mark.parametrize(("kind", "places"), [("sentences", 8), ("paragraphs", 16)])
+def test_an_example_larger_than_the_budget_is_named(kind: str, places: int) -> None:
     with pytest.raises(UserError, match=f"letters, aaaaaaa takes {places} places, but a batch has only 7"):
-        bucketed(kind(Letters()), [passage("a"), passage("aaaaaaa")], 7)
-
-
-def test_passages_with_their_batches() -> None:
-    passages = random_passages()
-    seen = []
-    for places, batch in LanguageProcessor(Letters()).in_order(passages, 40):
-        texts = [passages[place].text for place in places]
-        assert rows(batch, "tokens") == [[START, *tokens] for tokens in Letters().encode(texts)]
-        seen += places
-    assert sorted(seen) == list(range(len(passages)))
+        bucketed(forms(kind, Letters()), [passage("a"), passage("aaaaaaa")], 7)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_passages_are_read_as_they_come_and_tokenised_in_pieces(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passages_are_read_as_they_come_and_tokenised_in_pieces(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Noted(Letters):
         def encode(self, texts: Sequence[str]) -> list[list[int]]:
             at_once.append(len(texts))
             return super().encode(texts)
 
     at_once: list[int] = []
-    whole, passages = bucketed(kind(Letters()), random_passages(), 80, 9), random_passages()
+    whole, passages = bucketed(forms(kind, Letters()), random_passages(), 80, 9), random_passages()
     monkeypatch.setattr("foveate.data.ragged.PIECE", 7)
-    parts = bucketed(kind(Noted()), iter(passages), 80, 9)
+    parts = bucketed(forms(kind, Noted()), iter(passages), 80, 9)
     assert max(at_once) == 7
     for one, other in zip(parts.epoch(0), whole.epoch(0), strict=True):
         assert one.source == other.source
@@ -216,5 +222,5 @@ def test_passages_are_read_as_they_come_and_tokenised_in_pieces(kind: type, monk
 
 def test_it_is_known_how_many_batches_an_epoch_has() -> None:
     for kind in KINDS:
-        batches = bucketed(kind(Letters()), random_passages(), 60)
+        batches = bucketed(forms(kind, Letters()), random_passages(), 60)
         assert length_hint(batches) == len(list(batches.epoch(0))) > 2

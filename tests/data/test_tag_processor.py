@@ -4,10 +4,11 @@ import torch
 
 from foveate.contracts import IGNORE
 from foveate.data import Lexicon
-from foveate.data.buckets import BucketedBatches, OneBucket
+from foveate.data.buckets import BucketedBatches
 from foveate.data.text.lexicon import spelling
-from foveate.data.text.tag_processor import TagProcessor
 from foveate.data.text.tagged import Tagged, tagged_dataset
+from foveate.forms.processor import Processor
+from foveate.forms.tagged_words import TaggedWords, Tags
 from foveate.special_tokens import LEARNED
 
 PAD, UNKNOWN = LEARNED.pad, LEARNED.unknown
@@ -19,7 +20,9 @@ def text(sentences: list[list[tuple[str, str]]], name: str = "two"):
 
 def test_a_batch_holds_numbers_spellings_and_labels() -> None:
     two = text([[("a", "X"), ("b", "Y"), ("a", "X")], [("b", "X")]])
-    (batch,) = BucketedBatches(OneBucket(two, TagProcessor(Lexicon.learn(two))), 6, seed=0).epoch(0)
+    lexicon = Lexicon.learn(two)
+    processor = Processor(TaggedWords(lexicon=lexicon), Tags(lexicon))
+    (batch,) = BucketedBatches(processor.reads.buckets(two, processor), 6, seed=0).epoch(0)
     longer = int(batch.inputs["lengths"].argmax())
     a, b = 4, 5  # as often as each other, in the order of the text
     assert batch.inputs["lengths"].sort().values.tolist() == [1, 3]
@@ -33,8 +36,8 @@ def test_a_batch_holds_numbers_spellings_and_labels() -> None:
 
 
 def test_inputs_alone() -> None:
-    processor = TagProcessor(Lexicon.learn(text([[("a", "X"), ("a", "X")]])))
-    found = processor.inputs([["a"], ["b", "new"]])
+    reads = TaggedWords(lexicon=Lexicon.learn(text([[("a", "X"), ("a", "X")]])))
+    found, _ = reads.tensors([reads.prepare(words) for words in (("a",), ("b", "new"))])
     assert found["tokens"].tolist() == [[4, PAD], [UNKNOWN, UNKNOWN]]
     assert found["lengths"].tolist() == [1, 2]
     assert torch.equal(found["spellings"][1, 1], torch.tensor(spelling("new")))

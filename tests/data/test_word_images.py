@@ -8,11 +8,14 @@ import PIL.Image
 import pytest
 import torch
 
-from foveate.contracts import IGNORE
-from foveate.data.images.word_images import WordImageProcessor, word_images
+from foveate.contracts import IGNORE, Batch
+from foveate.data.dataset import Dataset
+from foveate.data.images.word_images import grey, word_images
 from foveate.data.images.word_rendering import RenderedWord, choose_words
 from foveate.data.tokens.character_tokens import find_characters
 from foveate.errors import UserError
+from foveate.forms.processor import Processor
+from foveate.forms.reading import LineText, WordLine
 from foveate.special_tokens import LEARNED
 
 START, END, UNKNOWN = LEARNED.start, LEARNED.end, LEARNED.unknown
@@ -51,20 +54,27 @@ def test_chosen_words_repeat_with_the_seed() -> None:
     assert 0.65 < short < 0.85  # three of four, because the shorter of two words is taken
 
 
+def batch_of(form: WordLine, characters: str, examples: list, generator: np.random.Generator) -> Batch:
+    processor = Processor(form, LineText(characters=characters))
+    return processor.batch([*processor.prepare(Dataset("words", examples))], generator)
+
+
 def test_a_batch() -> None:
-    processor = WordImageProcessor(8, 20, "ab", augment=False)
     examples = [RenderedWord("", text, FONT, 1) for text in ("ba", "abc", "a")]
-    batch = processor.batch(examples, np.random.default_rng(1))
+    batch = batch_of(WordLine(8, 20, augment=False), "ab", examples, np.random.default_rng(1))
     assert batch.inputs["pixels"].shape == (3, 1, 8, 20)
     assert batch.inputs["target"].tolist() == [[START, 5, 4, 0], [START, 4, 5, UNKNOWN], [START, 4, 0, 0]]
     assert batch.labels.tolist() == [[5, 4, END, IGNORE], [4, 5, UNKNOWN, END], [4, END, IGNORE, IGNORE]]
     assert batch.weight.tolist() == [3, 4, 2]
-    assert processor.decode([5, 4, UNKNOWN]) == "ba⁇"
-    assert processor.sizes() == {"vocabulary": 6, "channels": 1}
+    writes = LineText(characters="ab")
+    assert writes.tokenizer.decode([[5, 4, UNKNOWN]]) == ["ba⁇"]
+    assert Processor(WordLine(8, 20), writes).sizes() == {"vocabulary": 6, "channels": 1}
 
 
 def test_images_keep_their_proportions_up_to_the_width() -> None:
-    inputs = WordImageProcessor(8, 20, "a").inputs([flat(16, 16), flat(32, 16), flat(90, 16), flat(2, 64)])
+    form = WordLine(8, 20)
+    images = [flat(16, 16), flat(32, 16), flat(90, 16), flat(2, 64)]
+    inputs, _ = form.tensors([form.prepare(image) for image in images])
     assert inputs["widths"].tolist() == [8, 16, 20, 4]
     pixels = inputs["pixels"][:, 0]
     assert torch.equal(pixels[0, :, 8:], torch.zeros(8, 12))
@@ -75,12 +85,11 @@ def test_images_keep_their_proportions_up_to_the_width() -> None:
 
 def test_transparent_places_are_white() -> None:
     image = PIL.Image.new("RGBA", (4, 3), (0, 0, 0, 0))
-    assert np.asarray(WordImageProcessor.grey(image)).tolist() == [[255] * 4] * 3
+    assert np.asarray(grey(image)).tolist() == [[255] * 4] * 3
 
 
 def test_augmented_images_are_inverted_or_not_and_stretched() -> None:
-    processor = WordImageProcessor(8, 40, "a")
-    batch = processor.batch([_Image("a", flat(16, 16))] * 64, np.random.default_rng(5))
+    batch = batch_of(WordLine(8, 40), "a", [_Image("a", flat(16, 16))] * 64, np.random.default_rng(5))
     signs = batch.inputs["pixels"][:, 0, 4, 0].sign()
     assert 15 < int((signs > 0).sum()) < 49
     assert len(set(batch.inputs["widths"].tolist())) > 3
@@ -117,6 +126,6 @@ def test_characters_most_frequent_first() -> None:
 
 @pytest.mark.parametrize(("height", "width", "name"), [(7, 20, "height"), (8, 3, "width")])
 def test_a_canvas_too_small_for_any_letter(height: int, width: int, name: str) -> None:
-    WordImageProcessor(8, 4, "a").check()
+    WordLine(8, 4).check()
     with pytest.raises(UserError, match=rf"^{name} is \d, but must be at least \d$"):
-        WordImageProcessor(height, width, "a").check()
+        WordLine(height, width).check()

@@ -11,8 +11,8 @@ from foveate import tasks
 from foveate.data import LabelledText, Paragraph, Prose, Splits
 from foveate.errors import UserError
 from foveate.experiments import elmo_features
-from foveate.tasks.cloze import Cloze, ClozeText
-from foveate.tasks.former.recipe import Training
+from foveate.tasks.cloze import TASK
+from foveate.tasks.learning import learn
 
 CONSOLE = Console(file=StringIO())
 
@@ -26,17 +26,13 @@ BAD = [("bad", f"the {noun} is dull ." if number % 2 else f"a dull {noun} !") fo
 def folder(tmp_path: Path) -> Path:
     """An ELMo after one step."""
     sizes = {"character_width": 4, "filters": (5, 5), "cells": 7, "width": 6, "dropout": 0.0}
-    settings = Cloze(
-        examples=ClozeText(vocabulary=30, max_length=11, batch=256, validation_examples=2),
-        model="elmo-tiny",
-        architecture=sizes,
-        out=tmp_path / "elmo",
-        training=Training(steps=1, validate_every=1, save_every=1, average=1),
-    )
-    settings = Cloze.from_json(settings.as_json(), "test")
+    steps = {"steps": 1, "validate_every": 1, "save_every": 1, "average": 1}
+    text = {"vocabulary": 30, "max_length": 11, "batch": 256, "validation_examples": 2}
+    settings = TASK.recipe(model="elmo-tiny", architecture=sizes, out=tmp_path / "elmo", **steps, **text)
     prose = Prose.from_paragraphs([Paragraph(f"p, line {n}", "", text) for n, (_, text) in enumerate(GOOD + BAD)])
-    passages = settings.examples.passages(prose)
-    settings.learn(Splits(passages, passages, passages), CONSOLE)
+    assert TASK.arrange is not None
+    passages = TASK.arrange(prose, settings)
+    learn(settings, Splits(passages, passages, passages), CONSOLE)
     return tmp_path / "elmo"
 
 

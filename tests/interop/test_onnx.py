@@ -13,9 +13,13 @@ from foveate import models
 from foveate.cli import main
 from foveate.data import TRAINERS
 from foveate.errors import UserError
+from foveate.forms.processor import Processor
+from foveate.forms.text_vector import PairedText, TextVector
 from foveate.interop import onnx as interop
+from foveate.interop.public_folder import PublicModel
+from foveate.tasks.embedder import Embedder
 from foveate.tasks.export import onnx as onnx_export
-from foveate.tasks.public.embedder import Embedder
+from foveate.tasks.public.texts import skill_of
 
 runtime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -77,12 +81,12 @@ def test_other_models_are_refused(tmp_path: Path) -> None:
 def test_the_command_tells_the_difference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    model = models.create("bert-mini", head="none", **SIZES).eval()
-    tokenizer = TRAINERS["subwords"](["red cat"], 29, False)
+    model = models.create("bert-mini", head="vector", **SIZES).eval()
+    processor = Processor(PairedText(tokenizer=TRAINERS["subwords"](["red cat"], 29, False)), TextVector())
+    skill = skill_of(Embedder, "embed", PublicModel("bert", model, {}), tmp_path, processor)
     monkeypatch.setattr(onnx_export, "export_onnx", lambda *given: 0.00001)
-    monkeypatch.setattr("foveate.tasks.load", lambda folder: Embedder(model, tokenizer, {}), raising=False)
+    monkeypatch.setattr("foveate.tasks.load", lambda folder: skill, raising=False)
     main(["export", str(tmp_path), "--to", "onnx", "--out", str(tmp_path / "out")])
     assert "differ from PyTorch's by at most 1.0e-05" in capsys.readouterr().out
     about = json.loads((tmp_path / "out/onnx.json").read_text())
     assert about["inputs"] == {"tokens": ["batch", "length"], "lengths": ["batch"]}
-    assert model.config.head == "vector"

@@ -15,8 +15,8 @@ from torch.nn.functional import one_hot
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
+from foveate.forms.blanks import FillOptions
 from foveate.interop.public_folder import read_folder, write_folder
-from foveate.tasks.answers.blanks import Filling
 from foveate.tasks.protocols import NoOptions
 
 CLOSE = {"atol": 2e-5, "rtol": 0}
@@ -103,7 +103,7 @@ def test_words_in_blanks(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
         mapping = one_hot(places, length)[None].float()
         logits = theirs(**inputs, perm_mask=blanks.float().expand(1, length, length), target_mapping=mapping).logits
     shares, ids = logits[0].softmax(-1).topk(3)
-    (found, empty) = foveate.load(tmp_path).answer(["the [MASK] lit [MASK] lamp", ""], Filling(3))
+    (found, empty) = foveate.load(tmp_path).answer(["the [MASK] lit [MASK] lamp", ""], FillOptions(3))
     assert len(places) == len(found.blanks) == 2
     for blank, expected, numbers in zip(found.blanks, shares.tolist(), ids.tolist(), strict=True):
         assert blank.probabilities == pytest.approx(expected, abs=2e-5)

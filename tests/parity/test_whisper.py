@@ -11,9 +11,9 @@ from torch import nn
 from foveate import create
 from foveate.data.sounds.files import Sound
 from foveate.data.sounds.whisper_features import WhisperFeatures
+from foveate.forms.word_times import median_filter, warp
 from foveate.interop.keys import whisper
 from foveate.interop.public_folder import read_folder, write_folder
-from foveate.tasks.answers.word_times import median_filter, warp
 
 CLOSE = {"atol": 2e-5, "rtol": 0}
 

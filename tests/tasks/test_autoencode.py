@@ -14,17 +14,17 @@ import foveate
 from foveate.data import Splits, train_bpe
 from foveate.data.text.documents import Passage
 from foveate.data.text.documents import sentences as sentences_of
-from foveate.data.text.prose_batches import encode_sentences, paragraph_batches, paragraph_inputs
+from foveate.data.text.prose_batches import encode_sentences, paragraph_inputs
 from foveate.decoding import Decoding
 from foveate.errors import UserError
+from foveate.forms.rewriting import MeasureRewriting, RewriteOptions
 from foveate.metrics.reconstruction import fidelity
 from foveate.special_tokens import LEARNED
-from foveate.tasks.answers.text_vectors import rewrite, text_vectors
-from foveate.tasks.autoencode import Answering, Autoencode, Measuring
-from foveate.tasks.examples.prose_text import AutoencodeText
-from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.autoencode import TASK
+from foveate.tasks.autoencoder import Autoencoder
+from foveate.tasks.learning import learn
 from foveate.tasks.looking import open_model
-from foveate.tasks.protocols import AnyPredictor
+from foveate.tasks.recipe import Recipe
 
 START, END = LEARNED.start, LEARNED.end
 
@@ -35,9 +35,10 @@ GREEDY = Decoding(method="greedy")
 SENTENCES = ["The whale comes home.", "A farmer sings a song."]
 
 
-def prose_splits(recipe: Autoencode) -> Splits:
+def prose_splits(recipe: Recipe) -> Splits:
     found = tiny_prose.splits()
-    return Splits(*map(recipe.passages, (found.train, found.dev, found.test)))
+    assert TASK.arrange is not None
+    return Splits(*(TASK.arrange(part, recipe) for part in (found.train, found.dev, found.test)))
 
 
 @pytest.fixture(scope="module")
@@ -46,31 +47,31 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
 
 
 @pytest.fixture(scope="module")
-def sentences(files: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+def sentences(files: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Autoencoder:
     """Of all sentences of the files: none are held out."""
     out = tmp_path_factory.mktemp("sentences") / "run"
     recipe = tiny_prose.autoencode(out, steps=120, data=files, validation=files)
-    recipe.learn(console=QUIET)
+    learn(recipe, console=QUIET)
     return foveate.load(recipe.out)
 
 
 @pytest.fixture(scope="module")
-def paragraphs(files: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+def paragraphs(files: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Autoencoder:
     out = tmp_path_factory.mktemp("paragraphs") / "run"
     recipe = tiny_prose.autoencode(out, 120, "hierarchical-autoencoder-attentive", data=files)
     recipe.training.seed = 3
-    return recipe.learn(console=QUIET)
+    return learn(recipe, console=QUIET)
 
 
-def test_what_is_written_again_is_joined_as_it_was(paragraphs: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_written_again_is_joined_as_it_was(paragraphs: Autoencoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chinese has no spaces between sentences."""
     for text in ("狗跑了。猫来了！", "The whale comes home. A farmer sings a song."):
         passage = Passage("here", "it", tuple(sentences_of(text)))
         assert len(passage.sentences) == 2
         monkeypatch.setattr(
-            type(paragraphs.processor.tokenizer), "decode", lambda *_, said=passage: list(said.sentences)
+            type(paragraphs.processor.writes.tokenizer), "decode", lambda *_, said=passage: list(said.sentences)
         )
-        assert rewrite(paragraphs, [passage], GREEDY) == [passage.text] == [text]
+        assert [paragraphs.run(text, decoding=GREEDY).text] == [passage.text] == [text]
 
 
 def test_lower_case_is_whole() -> None:
@@ -79,25 +80,24 @@ def test_lower_case_is_whole() -> None:
     assert (found.tokens, found.whole, round(found.bleu, 6)) == (100, 100, 100)
 
 
-def test_sentences_are_written_again(sentences: Predictor) -> None:
-    assert isinstance(sentences, AnyPredictor)
+def test_sentences_are_written_again(sentences: Autoencoder) -> None:
     assert [sentences.run(text).line for text in SENTENCES] == SENTENCES
 
 
-def test_sentence_by_sentence_as_a_whole_paragraph(paragraphs: Predictor) -> None:
+def test_sentence_by_sentence_as_a_whole_paragraph(paragraphs: Autoencoder) -> None:
     """What is written in turns, paragraphs of a batch ending early or late, is likeliest at each place also when the
     model is given all that it wrote at once."""
-    model, tokenizer = paragraphs.model, paragraphs.processor.tokenizer
+    model, tokenizer = paragraphs.model, paragraphs.processor.writes.tokenizer
     texts = [
         "The ship rests now.",
         "A sailor comes home. The ship rests now.",
         "The cow rests now. The cart sings a song. A farmer comes home.",
     ]
     read = encode_sentences([Passage("", "", tuple(sentences_of(text))) for text in texts], tokenizer)
-    ((_, inputs),) = paragraph_batches(read, LEARNED, 1000)
+    inputs = paragraph_inputs([[*one, []] for one in read], LEARNED)
     with torch.no_grad():
         decoding = Decoding(method="greedy", length_factor=1.0, length_extra=0)
-        found = paragraphs.task.rewriting(paragraphs.processor).write(model, inputs, decoding)
+        found = paragraphs.processor.writes.write_paragraphs(model, inputs, decoding)
         assert len({len(written) for written in found}) > 1
         for place, written in enumerate(found):
             again = paragraph_inputs([[*written, []]], LEARNED)
@@ -111,34 +111,34 @@ def test_sentence_by_sentence_as_a_whole_paragraph(paragraphs: Predictor) -> Non
                 assert (logits[0, :, END:].argmax(-1) + END).tolist() == sentence
 
 
-def test_vectors(sentences: Predictor, paragraphs: Predictor) -> None:
+def test_vectors(sentences: Autoencoder, paragraphs: Autoencoder) -> None:
     """One for each text, in their order, whatever is in a batch with it."""
     for coder in (sentences, paragraphs):
         texts = [*SENTENCES, "The whale comes home. The whale comes home.", "The ship"]
-        vectors = text_vectors(coder, texts)
+        vectors = coder.text_vectors(texts)
         assert vectors.shape == (4, 48)
         for row, text in enumerate(texts):
-            np.testing.assert_allclose(text_vectors(coder, [text])[0], vectors[row], atol=1e-5)
+            np.testing.assert_allclose(coder.text_vectors([text])[0], vectors[row], atol=1e-5)
 
 
-def test_what_is_shown(sentences: Predictor) -> None:
+def test_what_is_shown(sentences: Autoencoder) -> None:
     """The text again, the vector, or the nearest training sentences: the sentence itself first. Empty lines stay."""
     texts = [SENTENCES[0], " ", SENTENCES[1]]
     again, vectors, nearest = (
-        [answer.line for answer in sentences.answer(texts, Answering(sentences.task.decoding, show=show, neighbours=2))]
+        [answer.line for answer in sentences.answer(texts, RewriteOptions(GREEDY, show=show, neighbours=2))]
         for show in ("text", "vector", "neighbours")
     )
     assert again == [SENTENCES[0], "", SENTENCES[1]]
     rows = [[float(number) for number in line.split("\t")] for line in (vectors[0], vectors[2])]
-    np.testing.assert_allclose(rows, text_vectors(sentences, SENTENCES), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(rows, sentences.text_vectors(SENTENCES), rtol=1e-4, atol=1e-6)
     assert nearest[0].startswith(f"1.000 {SENTENCES[0]}\t")
     assert nearest[1] == ""
     assert nearest[2].count("\t") == 1
 
 
-def test_measures_beside_baselines(sentences: Predictor, files: tuple[Path, ...]) -> None:
+def test_measures_beside_baselines(sentences: Autoencoder, files: tuple[Path, ...]) -> None:
     """The nearest training sentence is the sentence itself, for there are few different ones."""
-    found = sentences.evaluate(list(files), Measuring(sentences.task.decoding, examples=30), QUIET)
+    found = sentences.evaluate(list(files), MeasureRewriting(GREEDY, examples=30), QUIET)
     names = ["rnn-autoencoder", "the most frequent token", "the nearest training text"]
     assert list(found.figures["ways"]) == [row[0] for row in found.rows] == names
     model, frequent, nearest = (found.figures["ways"][part] for part in names)
@@ -148,8 +148,8 @@ def test_measures_beside_baselines(sentences: Predictor, files: tuple[Path, ...]
     assert len(found.answers) <= 30
 
 
-def test_paragraphs_are_measured_too(paragraphs: Predictor, files: tuple[Path, ...]) -> None:
-    found = paragraphs.evaluate(list(files), Measuring(paragraphs.task.decoding, examples=30), QUIET)
+def test_paragraphs_are_measured_too(paragraphs: Autoencoder, files: tuple[Path, ...]) -> None:
+    found = paragraphs.evaluate(list(files), MeasureRewriting(GREEDY, examples=30), QUIET)
     model, _, nearest = found.figures["ways"].values()
     assert 0 < model["tokens"] < nearest["tokens"]
     assert found.notes[1].endswith("have at most 30 tokens")
@@ -182,32 +182,32 @@ def test_fidelity_by_hand() -> None:
     assert (found.tokens, found.whole) == (60, 50)
 
 
-def test_what_is_too_long(sentences: Predictor, paragraphs: Predictor) -> None:
+def test_what_is_too_long(sentences: Autoencoder, paragraphs: Autoencoder) -> None:
     """A long sentence, or a paragraph with one; a paragraph of many short ones is not."""
     long, many = "The cow " * 31, "The cow rests now. " * 9
-    assert sentences.longer_than_training(["The cow", long, many]) == [1, 2]
-    assert paragraphs.longer_than_training(["The cow", long, many, ""]) == [1]
+    assert [one.long for one in sentences(["The cow", long, many])] == [False, True, True]
+    assert [one.long for one in paragraphs(["The cow", long, many, ""])] == [False, True, False, False]
 
 
 def test_a_model_that_is_not_hierarchical_can_read_passages(tmp_path: Path) -> None:
     recipe = tiny_prose.autoencode(tmp_path / "run", 2, passage_words=8, max_length=40)
-    coder = recipe.learn(prose_splits(recipe), QUIET)
-    assert max(len(passage.sentences) for passage in coder.task.passages(tiny_prose.prose(37, 3))) == 2
+    coder = learn(recipe, prose_splits(recipe), QUIET)
+    assert max(len(passage.sentences) for passage in coder.processor.reads.passages(tiny_prose.prose(37, 3))) == 2
     with pytest.raises(UserError, match=r"trained on files: give --data FILE \.\.\. to measure it on"):
-        coder.evaluate([], Measuring(), QUIET)
-    found = coder.evaluate(tiny_prose.write_files(tmp_path), Measuring(coder.task.decoding, examples=7), QUIET)
+        coder.evaluate([], MeasureRewriting(), QUIET)
+    found = coder.evaluate(tiny_prose.write_files(tmp_path), MeasureRewriting(GREEDY, examples=7), QUIET)
     assert found.notes[2].startswith("nothing to compare with: nothing to learn from")
 
 
-def test_a_picture_of_the_sentences_that_a_sentence_looks_at(paragraphs: Predictor, sentences: Predictor) -> None:
+def test_a_picture_of_the_sentences_that_a_sentence_looks_at(paragraphs: Autoencoder, sentences: Autoencoder) -> None:
     text = "A sailor comes home. The ship rests now."
-    figure = paragraphs.picture(paragraphs.answer([text], Answering())[0])
+    figure = paragraphs.picture(paragraphs.run(text))
     names = [label.get_text() for label in figure.axes[0].get_xticklabels()]
     assert names == ["A sailor comes", "The ship rests", "¶"]
-    assert sentences.picture(sentences.answer([text], Answering())[0]) is None
+    assert sentences.picture(sentences.run(text)) is None
 
 
-def test_looking_from_disk(paragraphs: Predictor, sentences: Predictor, tmp_path: Path) -> None:
+def test_looking_from_disk(paragraphs: Autoencoder, sentences: Autoencoder, tmp_path: Path) -> None:
     text = "A sailor comes home. The ship rests now."
     paragraphs.save(tmp_path / "paragraphs")
     sentences.save(tmp_path / "sentences")
@@ -224,18 +224,18 @@ def test_looking_from_disk(paragraphs: Predictor, sentences: Predictor, tmp_path
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        ({"examples": AutoencodeText(max_length=0)}, "max_length is 0, but must be at least 1"),
+        ({"max_length": 0}, "max_length is 0, but must be at least 1"),
         ({"model": "rnn-language"}, "rnn-language is a model for another task; the task autoencode takes "),
     ],
 )
 def test_what_cannot_be(tmp_path: Path, recipe: dict, message: str) -> None:
     with pytest.raises(UserError) as caught:
-        Autoencode(out=tmp_path, **recipe).learn(console=QUIET)
+        learn(TASK.recipe(out=tmp_path, **recipe), console=QUIET)
     assert str(caught.value).startswith(message)
 
 
-def test_nothing_that_fits(sentences: Predictor, tmp_path: Path) -> None:
+def test_nothing_that_fits(sentences: Autoencoder, tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("The cow " * 40)
     with pytest.raises(UserError, match="nothing has at most 30 tokens"):
-        sentences.evaluate([tmp_path / "long.txt"], Measuring(), QUIET)
-    assert isinstance(sentences.task.passages(tiny_prose.prose(3, 1))[0], Passage)
+        sentences.evaluate([tmp_path / "long.txt"], MeasureRewriting(), QUIET)
+    assert isinstance(next(sentences.processor.reads.passages(tiny_prose.prose(3, 1))), Passage)

@@ -9,10 +9,11 @@ import torch
 
 import foveate
 from foveate import bundle
-from foveate.config import from_dict
 from foveate.errors import UserError
-from foveate.tasks.read import Read
-from foveate.tasks.transcribe import Transcribe
+from foveate.tasks import task_class
+from foveate.tasks.learning import Lesson, ProcessorOf
+from foveate.tasks.loading import recipe as make_recipe
+from foveate.tasks.recipe import Recipe
 
 
 def write_table(folder: Path, words: list[str]) -> Path:
@@ -26,33 +27,32 @@ def write_table(folder: Path, words: list[str]) -> Path:
     return folder / "labels.tsv"
 
 
-def recipe(table: Path, out: Path, **others: object) -> Read:
-    values = {
-        "examples": {"data": [str(table)], "validation": [str(table)], "batch": 6},
-        "training": {"steps": 1, "threads": 1},
-        "out": str(out),
-        **others,
-    }
-    return from_dict(Read, values, "test")
+def recipe(table: Path, out: Path, **others: object) -> Recipe:
+    chosen = {"data": str(table), "validation": str(table), "batch": 6, "steps": 1, "threads": 1}
+    return make_recipe("read", **chosen, out=out, **others)
 
 
 def test_weights_and_characters_of_a_run(tmp_path) -> None:
     first = recipe(write_table(tmp_path / "one", ["ab", "cab"]), tmp_path / "run")
     foveate.train(first)
     second = recipe(write_table(tmp_path / "two", ["bd", "é"]), tmp_path / "next", start=str(tmp_path / "run"))
-    second.check()
-    known = second.trained_processor()
-    assert known.characters == "abc"
-    assert second.grow(known, second.open()[0]).characters == "abcdé"
-    model, trained = second.build(vocabulary=9), bundle.load(tmp_path / "run").tensors
+    task = task_class("read")
+    lesson = Lesson(task, second)
+    lesson.check()
+    known = task.start.processor(lesson.plan, ProcessorOf(task))
+    assert known.writes.characters == "abc"
+    train = lesson.open()[0]
+    learned = second.writes.learn(train, second.reads, second.architecture)
+    assert learned.extend(known.writes, train).characters == "abcdé"
+    model, trained = lesson.build(vocabulary=9), bundle.load(tmp_path / "run").tensors
     torch.testing.assert_close(model.state_dict()["embedding.weight"][:7], trained["embedding.weight"])
     name = next(name for name, tensor in trained.items() if tensor.dim() == 4)
     torch.testing.assert_close(model.state_dict()[name], trained[name])
-    assert foveate.train(second).processor.characters[:3] == "abc"
-    assert str(tmp_path / "run") in second.contents()
+    assert foveate.train(second).processor.writes.characters[:3] == "abc"
+    assert str(tmp_path / "run") in lesson.contents()
 
 
 def test_a_run_of_another_task(tmp_path) -> None:
     foveate.train(recipe(write_table(tmp_path / "one", ["ab", "cab"]), tmp_path / "run"))
     with pytest.raises(UserError, match="is a run of read, but transcribe begins from one of its own"):
-        from_dict(Transcribe, {"start": str(tmp_path / "run"), "out": str(tmp_path / "x")}, "test").check()
+        foveate.recipe("transcribe", start=tmp_path / "run", out=tmp_path / "x")

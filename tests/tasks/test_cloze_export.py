@@ -12,8 +12,8 @@ import transformers
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
+from foveate.forms.blanks import FillOptions
 from foveate.interop.keys import bert
-from foveate.tasks.answers.blanks import Filling
 
 SMALL = ["--architecture.width", "24", "--architecture.layers", "2", "--vocabulary", "90", "--max-length", "32"]
 TRAINING = ["--batch", "256", "--steps", "3", "--average", "1", "--threads", "1", "--validation-examples", "5"]
@@ -40,9 +40,9 @@ def test_a_bert(more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert not loaded["unexpected_keys"]
     tokenizer = transformers.AutoTokenizer.from_pretrained(out)
     text = "The whale [MASK] home. The [MASK] sings"
-    tokens, places = ours.processor.question(text)
+    tokens, places, _ = ours.reads.prepare(text)
     assert [at for at, token in enumerate(tokens) if token == tokenizer.mask_token_id] == places
-    assert tokenizer("The whale comes home.")["input_ids"] == ours.processor.question("The whale comes home.")[0]
+    assert tokenizer("The whale comes home.")["input_ids"] == ours.reads.prepare("The whale comes home.").tokens
     given = torch.tensor([tokens])
     with torch.no_grad():
         torch.testing.assert_close(theirs.eval()(given).logits, ours.model(given).logits, **CLOSE)
@@ -53,10 +53,10 @@ def test_an_xlnet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ours, out, said = exported("xlnet-tiny", tmp_path, capsys)
     assert "XLNetLMHeadModel.from_pretrained" in said
     theirs = transformers.XLNetLMHeadModel.from_pretrained(out).eval()
-    tokens = torch.tensor([ours.processor.question("The whale comes home.")[0]])
+    tokens = torch.tensor([ours.reads.prepare("The whale comes home.").tokens])
     with torch.no_grad():
         torch.testing.assert_close(theirs(tokens).logits, ours.model(tokens).logits, **CLOSE)
-    (found,) = foveate.load(out).answer(["The [MASK] comes home."], Filling(3))
+    (found,) = foveate.load(out).answer(["The [MASK] comes home."], FillOptions(3))
     assert len(found.blanks[0].words) == 3
 
 

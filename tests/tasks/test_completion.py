@@ -19,19 +19,20 @@ from safetensors.torch import load_file, save_file
 
 import foveate
 from foveate.cli import main
-from foveate.data.text.language_processor import LanguageProcessor
 from foveate.data.tokens.chat import TEMPLATES, ChatML, Message, chat_template
 from foveate.data.tokens.public_tokenizer import PublicTokenizer, byte_level
 from foveate.data.tokens.tokenizers import train_bpe
 from foveate.decoding import Generation
 from foveate.errors import UserError
+from foveate.forms.language import Continuation, ReadBeginning
+from foveate.forms.processor import Processor
 from foveate.tasks.completion.answers import Completing, TextStream
 from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.completion.measures import log_prob
 from foveate.tasks.completion.prompts import Prompting
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.language import Language
+from foveate.tasks.language import TASK as LANGUAGE
+from foveate.tasks.language_model import LanguageModel
 from foveate.tasks.looking.readers import CompleterViewer
 
 FORM = "{input} , {output}"
@@ -193,12 +194,14 @@ def test_a_trained_gpt_is_exported_with_its_start_token(tmp_path: Path) -> None:
     tokenizer = train_bpe(["the keeper lit the lamp, the keeper climbed the stairs"] * 3, 40)
     sizes = {"width": 12, "heads": 3, "feedforward": 14, "layers": 2, "max_length": 29}
     model = foveate.create("gpt-tiny", vocabulary=len(tokenizer), **sizes).eval()
-    author = Predictor(Language(model="gpt-tiny"), model, LanguageProcessor(tokenizer), {"family": "gpt"})
+    forms = Processor(ReadBeginning(tokenizer=tokenizer), Continuation(tokenizer=tokenizer))
+    recipe = LANGUAGE.recipe(model="gpt-tiny")
+    author = LanguageModel(LANGUAGE, recipe, model, forms, {"family": "gpt"})
     as_completer(author).save(tmp_path)
     words = transformers.AutoTokenizer.from_pretrained(tmp_path)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path).eval()
     text = "the lamp lit"
-    expected = author.task.model_inputs(author, text).inputs["tokens"]
+    expected = forms.reads.tensors([forms.reads.prepare(forms.reads.open(text))])[0]["tokens"]
     ids = words(text)["input_ids"]
     assert [ids] == expected.tolist()
     assert words.decode(ids, skip_special_tokens=True) == text

@@ -11,13 +11,15 @@ from rich.console import Console
 import foveate
 from foveate.contracts import Output
 from foveate.data import ParallelText, Splits
+from foveate.data.buckets import BucketedBatches
 from foveate.errors import UserError
+from foveate.forms.answers import NoOptions
+from foveate.forms.processor import Processor
+from foveate.forms.text_vector import NearOptions, PairedText, TextVector
 from foveate.metrics.retrieval import as_recall, target_ranks
-from foveate.tasks.embed import Embed, Pairs
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.protocols import NoOptions
-from foveate.tasks.public.embedder import Embedding
+from foveate.tasks.embedder import Embedder
+from foveate.tasks.learning import learn
+from foveate.tasks.recipe import Recipe
 from foveate.training.objectives.contrastive import ContrastiveTexts
 
 CONSOLE = Console(file=StringIO())
@@ -29,25 +31,18 @@ def splits() -> Splits:
     return Splits(*(ParallelText.from_pairs(words.pairs(count, count), f"words.{count}") for count in (300, 40, 60)))
 
 
-def recipe(out: Path, **changes: object) -> Embed:
-    training = Training(steps=60, learning_rate=1e-2, warmup=5, average=1, device="cpu")
-    return Embed(
-        **{
-            "examples": Pairs(batch_tokens=256, max_length=15, validation_pairs=20),
-            "out": out,
-            "training": training,
-            "architecture": SIZES,
-            **changes,
-        }
-    )
+def recipe(out: Path, **changes: object) -> Recipe:
+    settings = {"steps": 60, "learning_rate": 1e-2, "warmup": 5, "average": 1, "device": "cpu"}
+    settings |= {"batch": 256, "max_length": 15, "validation_examples": 20, "architecture": SIZES}
+    return foveate.recipe("embed", out=out, **{**settings, **changes})
 
 
 @pytest.fixture(scope="module")
-def embedder(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
-    return recipe(tmp_path_factory.mktemp("embed") / "run").learn(splits(), CONSOLE)
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
+    return learn(recipe(tmp_path_factory.mktemp("embed") / "run"), splits(), CONSOLE)
 
 
-def test_it_learns_which_texts_mean_the_same(embedder: Predictor, tmp_path: Path) -> None:
+def test_it_learns_which_texts_mean_the_same(embedder: Embedder, tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{source}\t{target}\n" for source, target in dict.fromkeys(words.pairs(40, 9))))
     found = embedder.evaluate([path], NoOptions(), CONSOLE)
@@ -57,23 +52,26 @@ def test_it_learns_which_texts_mean_the_same(embedder: Predictor, tmp_path: Path
     assert "each source among" in found.notes[-1]
 
 
-def test_a_folder_gives_vectors_and_nearest_texts(embedder: Predictor, tmp_path: Path) -> None:
-    again = foveate.load(embedder.task.out)
+def test_a_folder_gives_vectors_and_nearest_texts(embedder: Embedder, tmp_path: Path) -> None:
+    again = foveate.load(embedder.folder)
     assert again.model.config.pooling == "mean"
     assert again.run("red cat").vector == pytest.approx(embedder.run("red cat").vector, abs=1e-6)
     near = tmp_path / "french.txt"
     near.write_text("petit chien\nrouge chat\nlune mer\n")
-    assert again.run("red cat", Embedding(near=near, count=1)).near[0][1] == "rouge chat"
-    assert again.task.longer_than_training(again, ["red", "red " * 30]) == [1]
-    assert again.task.model_inputs(again, "red cat").pieces
+    assert again.run("red cat", NearOptions(near=near, count=1)).near[0][1] == "rouge chat"
+    found = again.answer(["red", "red " * 30, ""])
+    assert [one.long for one in found] == [False, True, False]
+    assert found[2].line == ""
+    result = again.look("red cat")
+    assert all([*keys] == [*queries] for queries, keys in result.tokens.values())
+    assert again.picture(again.run("red cat")) is not None
 
 
-def test_training_from_an_embedder_is_compared_with_it(embedder: Predictor, tmp_path: Path) -> None:
-    task = recipe(tmp_path / "more", start=embedder.task.out, training=Training(steps=1, learning_rate=0.0, average=1))
-    more = task.learn(splits(), CONSOLE)
+def test_training_from_an_embedder_is_compared_with_it(embedder: Embedder, tmp_path: Path) -> None:
+    more = learn(recipe(tmp_path / "more", start=embedder.folder, steps=1, learning_rate=0.0), splits(), CONSOLE)
     examples = list(splits().test)
-    ways = task.baselines(more, examples, NoOptions())
-    assert ways[f"{embedder.task.out} as it is"] == task.measure(more, examples, NoOptions()).metrics
+    ways = more.baselines(examples, NoOptions())
+    assert ways[f"{embedder.folder} as it is"] == more.measure(examples, NoOptions())[1]
 
 
 def test_ranks_by_hand() -> None:
@@ -87,8 +85,13 @@ def test_ranks_by_hand() -> None:
         target_ranks(queries[:1], targets[:1], ["a"], ["x"])
 
 
+def batches(train: ParallelText, **settings: object) -> BucketedBatches:
+    reads = PairedText(**settings).learn(splits().train, recipe(Path("x")).architecture)
+    return BucketedBatches(reads.buckets(train, Processor(reads, TextVector())), 256, 1)
+
+
 def test_the_loss_by_hand() -> None:
-    batch = next(iter(recipe(Path("x")).batches(splits().train, recipe(Path("x")).fit(splits().train)).epoch(0)))
+    batch = next(batches(splits().train).epoch(0))
     pair = batch.select(slice(2, 4))
     assert torch.equal(pair.inputs["tokens"], batch.inputs["tokens"][4:8])
     pair.targets = {"labels": torch.tensor([[0], [1]]), "sources": torch.tensor([[0], [1]])}
@@ -98,8 +101,7 @@ def test_the_loss_by_hand() -> None:
     assert float(loss.log["accuracy"]) == 2
 
 
-def test_pairs_too_long_for_any_batch(tmp_path: Path) -> None:
-    task = recipe(tmp_path, examples=Pairs(batch_tokens=256, max_length=1, validation_pairs=20))
+def test_pairs_too_long_for_any_batch() -> None:
     long = ParallelText.from_pairs([("red cat dog", "rouge chat chien")] * 30, "long")
     with pytest.raises(UserError, match="each of the 30 pairs has more than 1 tokens on a side"):
-        task.batches(long, recipe(tmp_path).fit(splits().train))
+        batches(long, max_length=1)

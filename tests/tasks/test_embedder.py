@@ -10,8 +10,10 @@ from tiny_bert import WORDS, write_folder
 
 import foveate
 from foveate.errors import UserError
-from foveate.tasks.public.bert import WordFiller
-from foveate.tasks.public.embedder import Embedder, Embedding
+from foveate.forms.answers import Failure
+from foveate.forms.text_vector import NearOptions
+from foveate.tasks.embedder import Embedder
+from foveate.tasks.public.fillers import WordFiller
 
 TEXTS = ["the film was a great story", "dogs and cats!", "Bad", "a long, unheard-of story"]
 
@@ -33,7 +35,7 @@ def expected(folder: Path, texts: list[str]) -> torch.Tensor:
 
 
 def test_vectors_equal_those_of_transformers(folder: Path) -> None:
-    embedder = Embedder.load(folder)
+    embedder = foveate.load(folder)
     vectors = embedder.embed(TEXTS)
     torch.testing.assert_close(vectors, expected(folder, TEXTS), atol=2e-5, rtol=0)
     assert embedder.run(TEXTS[0]).vector == pytest.approx(vectors[0].tolist(), abs=1e-6)
@@ -47,24 +49,25 @@ def test_the_first_token_without_a_norm(folder: Path, tmp_path: Path) -> None:
     (other / "modules.json").write_text(json.dumps(modules))
     (other / "1_Pooling").mkdir()
     (other / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))
-    embedder = Embedder.load(other)
-    reading = embedder.model_inputs(TEXTS[1])
-    hidden = embedder.model.encode(reading.inputs["tokens"])[0, 0]
+    embedder = foveate.load(other)
+    reads = embedder.processor.reads
+    prepared = reads.prepare(TEXTS[1])
+    hidden = embedder.model.encode(reads.tensors([prepared])[0]["tokens"])[0, 0]
     assert embedder.run(TEXTS[1]).vector == pytest.approx(hidden.tolist(), abs=1e-5)
-    assert reading.pieces == ["[CLS]", "dogs", "and", "cats", "!", "[SEP]"]
+    assert reads.names(prepared) == ["[CLS]", "dogs", "and", "cats", "!", "[SEP]"]
     (other / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode_max_tokens": True}))
     with pytest.raises(UserError, match="names a way to make one vector that foveate has not"):
-        Embedder.load(other)
+        foveate.load(other)
     for ways in ({"pooling_mode_lasttoken": True}, {"pooling_mode": "max"}):
         (other / "1_Pooling/config.json").write_text(json.dumps(ways))
         with pytest.raises(UserError, match="it has mean and first token"):
-            Embedder.load(other)
+            foveate.load(other)
     (other / "modules.json").write_text(json.dumps([*modules, {"type": "x.Dense", "path": "2_Dense"}]))
     with pytest.raises(UserError, match=r"names a Dense; foveate reads Transformer, Pooling, Normalize"):
-        Embedder.load(other)
+        foveate.load(other)
     (other / "modules.json").write_text("[1]")
     with pytest.raises(UserError, match=r"modules\.json is damaged"):
-        Embedder.load(other)
+        foveate.load(other)
 
 
 def test_modules_mean_an_embedder_whatever_the_head(folder: Path, tmp_path: Path) -> None:
@@ -80,8 +83,8 @@ def test_modules_mean_an_embedder_whatever_the_head(folder: Path, tmp_path: Path
 def test_the_nearest_sentences(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "sentences.txt"
     file.write_text("\n".join([*TEXTS, "", "poor dogs"]), encoding="utf-8")
-    embedder = Embedder.load(folder)
-    found, empty = embedder.answer([TEXTS[2], " "], Embedding(near=file, count=2))
+    embedder = foveate.load(folder)
+    found, empty = embedder.answer([TEXTS[2], " "], NearOptions(near=file, count=2))
     cosines = expected(folder, [TEXTS[2]]) @ expected(folder, [*TEXTS, "poor dogs"]).T
     values, places = cosines[0].topk(2)
     assert [sentence for _, sentence in found.near] == [[*TEXTS, "poor dogs"][place] for place in places.tolist()]
@@ -92,7 +95,7 @@ def test_the_nearest_sentences(folder: Path, tmp_path: Path) -> None:
 
 def test_a_tokenizer_as_transformers_has_it(folder: Path) -> None:
     theirs = transformers.BertTokenizerFast(str(folder / "vocab.txt"))
-    ours = Embedder.load(folder).tokenizer
+    ours = foveate.load(folder).processor.reads.tokenizer
     texts = ["The FILM wäs a stórys!", "dogs.cats  !\t日本 cats", "[SEP] [MASK] the", "", "\u0000 bad\u200b"]
     assert len(ours) == len(WORDS)
     for text in texts[:2] + texts[3:]:
@@ -103,10 +106,14 @@ def test_a_tokenizer_as_transformers_has_it(folder: Path) -> None:
 
 
 def test_what_cannot_be_embedded(folder: Path, tmp_path: Path) -> None:
-    embedder = Embedder.load(folder)
+    embedder = foveate.load(folder)
     with pytest.raises(UserError, match="takes 20 positions, but the model learned only 19"):
-        embedder.answer(["the", " ".join(["dogs"] * 18)], Embedding())
+        embedder.embed(["the", " ".join(["dogs"] * 18)])
+    read, long = embedder.answer(["the", " ".join(["dogs"] * 18)])
+    assert len(read.vector) == 20
+    assert isinstance(long, Failure)
+    assert "takes 20 positions, but the model learned only 19" in long.reason
     with pytest.raises(UserError, match="count is 0, but must be at least 1"):
-        embedder.answer(["the"], Embedding(count=0))
+        embedder.answer(["the"], NearOptions(count=0))
     with pytest.raises(UserError, match="there is no file"):
-        embedder.answer(["the"], Embedding(near=tmp_path / "none.txt"))
+        embedder.answer(["the"], NearOptions(near=tmp_path / "none.txt"))

@@ -20,16 +20,11 @@ from foveate.data.text.labelled_pairs import LabelledPair
 from foveate.data.text.tagged import Tagged
 from foveate.errors import UserError
 from foveate.tasks.export.labels import export_labels
-from foveate.tasks.former.recipe import Training
 from foveate.tasks.learning import learn
-from foveate.tasks.pair import Pair, Pairs
 from foveate.tasks.protocols import NoOptions
-from foveate.tasks.tag import Tag
-from foveate.tasks.tag import Text as TaggedText
 
 TEXTS = ["the film was a great story", "bad dogs", "the cats of the story"]
 SIZES = {"width": 20, "heads": 5, "layers": 2, "feedforward": 28, "max_length": 19}
-TRAINING = Training(steps=20, learning_rate=3e-2, warmup=2, average=1, validate_every=20, save_every=20)
 SETTINGS = {"batch": 256, "steps": 20, "learning_rate": 3e-2, "warmup": 2, "average": 1}
 SETTINGS |= {"validate_every": 20, "save_every": 20}
 CLOSE = {"atol": 2e-5, "rtol": 0}
@@ -117,21 +112,20 @@ def test_pairs(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     }
     start = starts[model]() if model in starts else None
     preset = "bert-base" if model == "public" else model
-    examples = Pairs(batch_tokens=256, vocabulary=60, max_length=14)
-    recipe = Pair(
-        out=tmp_path / "run", start=start, examples=examples, model=preset, training=TRAINING, architecture=dict(SIZES)
-    )
+    settings = {**SETTINGS, "architecture": dict(SIZES), "max_length": 14, "vocabulary": 60}
+    recipe = foveate.recipe("pair", out=tmp_path / "run", start=start, model=preset, **settings)
     pairs = [
         LabelledPair(str(at), label, f"{text} dogs", text) for at, (label, text) in enumerate(verdicts.examples(90, 3))
     ]
     parts = Splits(*(Dataset("pairs", part) for part in (pairs[:60], pairs[60:], pairs[60:])))
-    recipe.learn(parts, Console(file=StringIO()))
+    learn(recipe, parts, Console(file=StringIO()))
     out = exported(tmp_path / "run", capsys)
     theirs, tokenizer = opened(out, "Sequence")
     firsts, seconds = ["bad dogs", "the cats of the story", "cats"], ["great cats", "dogs", "the film was"]
     inputs = tokenizer(firsts, seconds, padding=True, return_tensors="pt")
     ours, again = foveate.load(tmp_path / "run"), foveate.load(out)
-    own = ours.processor.inputs(ours.processor.encode(list(zip(firsts, seconds, strict=True))))
+    reads = ours.processor.reads
+    own, _ = reads.tensors([reads.prepare(pair) for pair in zip(firsts, seconds, strict=True)])
     assert torch.equal(own["tokens"], inputs["input_ids"])
     assert ("token_type_ids" in inputs) == ("token_types" in own)
     with torch.no_grad():
@@ -152,23 +146,18 @@ def test_a_tagger(public: bool, tmp_path: Path, capsys: pytest.CaptureFixture[st
         for place, (_, text) in enumerate(verdicts.examples(200, 3))
     ]
     start = write_folder(tmp_path / "base", initial=True) if public else None
-    recipe = Tag(
-        out=tmp_path / "run",
-        start=start,
-        examples=TaggedText(batch_tokens=256),
-        model="bert-base",
-        training=TRAINING,
-        architecture=dict(SIZES),
-    )
+    settings = {**SETTINGS, "architecture": dict(SIZES)}
+    recipe = foveate.recipe("tag", out=tmp_path / "run", start=start, model="bert-base", **settings)
     parts = Splits(*(Dataset("sentences", part) for part in (sentences[:150], sentences[150:], sentences[150:])))
-    recipe.learn(parts, Console(file=StringIO()))
+    learn(recipe, parts, Console(file=StringIO()))
     out = exported(tmp_path / "run", capsys)
     theirs, tokenizer = opened(out, "Token")
     ours = foveate.load(tmp_path / "run")
     for text in TEXTS:
         words = text.split()
         inputs = tokenizer(words, is_split_into_words=True, return_tensors="pt")
-        given = ours.processor.inputs([words])
+        reads = ours.processor.reads
+        given, _ = reads.tensors([reads.prepare(tuple(words))])
         assert torch.equal(given["tokens"], inputs["input_ids"])
         with torch.no_grad():
             logits = theirs(**inputs).logits[:, given["places"][0]]

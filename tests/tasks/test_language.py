@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,25 +15,32 @@ import foveate
 from foveate.data import Splits
 from foveate.data.text.documents import Passage
 from foveate.errors import UserError
+from foveate.forms.answers import NoOptions
+from foveate.forms.language import Continued, condition_of
 from foveate.metrics.perplexity import Perplexity, perplexity
-from foveate.tasks.answers.continuations import Composing, condition_of, continue_texts
-from foveate.tasks.answers.written import Written
-from foveate.tasks.examples.prose_text import LanguageText
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.language import Language
+from foveate.tasks import skill
+from foveate.tasks.language import TASK
+from foveate.tasks.language_model import LanguageModel
+from foveate.tasks.learning import learn
 from foveate.tasks.looking import open_model
-from foveate.tasks.protocols import AnyPredictor, NoOptions
+from foveate.tasks.recipe import Recipe
 
 QUIET = Console(file=StringIO(), width=200)
 
 
-def learned(recipe: Language, console: Console) -> Predictor:
+def learned(recipe: Recipe, console: Console) -> Any:
     found = tiny_prose.splits()
-    return recipe.learn(Splits(*map(recipe.passages, (found.train, found.dev, found.test))), console)
+    assert TASK.arrange is not None
+    return learn(
+        recipe, Splits(*(TASK.arrange(part, recipe) for part in (found.train, found.dev, found.test))), console
+    )
 
 
-def written(author: Predictor, text: str = "", condition: str | None = None, seed: int = 1, **decoding) -> Written:
-    return author.run(text, Composing(replace(author.task.decoding, **decoding), seed, condition))
+def written(
+    author: LanguageModel, text: str = "", condition: str | None = None, seed: int = 1, **decoding: Any
+) -> Continued:
+    found: Continued = author.run(text, condition=condition, seed=seed, **decoding)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +49,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def author(files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+def author(files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
     """One that was told of each passage whether it is of the sea or of the land."""
     recipe = tiny_prose.language(tmp_path_factory.mktemp("language") / "run", steps=400, data=tuple(files))
-    recipe.learn(console=QUIET)
+    learn(recipe, console=QUIET)
     return foveate.load(recipe.out)
 
 
@@ -60,32 +66,32 @@ def test_what_is_told(tmp_path: Path) -> None:
     assert lines[4].startswith("the training ends after 2 steps, inside its warm-up of 5")
     assert "validation: perplexity" in lines[5]
     names = {path.name for path in (tmp_path / "run").iterdir()}
-    assert {"config.json", "model.safetensors", "tokenizer.json", "conditions.json"} <= names
+    assert {"config.json", "model.safetensors", "tokenizer.json", "processor.json"} <= names
 
 
-def test_it_does_not_attend(author: Predictor, tmp_path: Path) -> None:
+def test_it_does_not_attend(author: LanguageModel, tmp_path: Path) -> None:
     author.save(tmp_path)
-    assert author.task.model_inputs(author, "The whale").pieces[0] == "<start>"
-    author.model(**author.task.model_inputs(author, "The whale").inputs)
+    prepared = author.reads.prepare(author.reads.open("The whale"))
+    assert author.reads.names(prepared)[0] == "<start>"
+    author.model(**author.reads.tensors([prepared])[0])
     with pytest.raises(UserError, match="does not attend: there is nothing to see"):
         open_model(tmp_path).look("The whale", 30)
 
 
-def test_it_goes_on_from_a_beginning(author: Predictor) -> None:
+def test_it_goes_on_from_a_beginning(author: LanguageModel) -> None:
     """A noun that it knows is followed by a deed; with a condition, nearly all sentences are of that kind."""
-    assert isinstance(author, AnyPredictor)
     found = written(author, "The whale", method="greedy")
     assert found.text.startswith("The whale ")
     assert any(found.text.startswith(f"The whale {deed}") for deed in tiny_prose.DEEDS)
-    assert found.input == "The whale"
+    assert found.given == "The whale"
     assert found.line == found.text
-    drawn = author.answer([""] * 20, Composing(author.task.decoding, condition="sea"))
+    drawn = author([""] * 20, condition="sea")
     nouns = [noun.split()[1] for noun in tiny_prose.SAYINGS["land"]]
     assert sum(not any(noun in one.text for noun in nouns) for one in drawn) > 14
     assert len({one.text for one in drawn}) > 5
 
 
-def test_draws_repeat_with_their_seed(author: Predictor) -> None:
+def test_draws_repeat_with_their_seed(author: LanguageModel) -> None:
     with pytest.raises(UserError, match="seed is 9223372036854775808, but must be at least 0 and below"):
         written(author, seed=2**63)
     first, again, other = (written(author, condition="land", seed=seed).text for seed in (3, 3, 4))
@@ -96,7 +102,7 @@ def test_draws_repeat_with_their_seed(author: Predictor) -> None:
 
 
 def test_beginnings_are_read_in_batches_and_answered_in_order(
-    author: Predictor, monkeypatch: pytest.MonkeyPatch
+    author: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One long line fills up no other, and the draws of all come from one generator."""
     texts, shapes, start = ["The cow", "The whale rests. " * 30, "", "A farmer"], [], author.model.prefill
@@ -106,25 +112,24 @@ def test_beginnings_are_read_in_batches_and_answered_in_order(
         return start(tokens=tokens, **inputs)
 
     monkeypatch.setattr(author.model, "prefill", noted)
-    greedy = continue_texts(author, texts, Composing(replace(author.task.decoding, method="greedy")), budget=20)
-    assert [one.input for one in greedy] == texts
+    monkeypatch.setattr(author, "optimized", lambda precision: author.model)
+    monkeypatch.setitem(skill.PLACES, "cpu", 20)
+    greedy = author(texts, method="greedy")
+    assert [one.given for one in greedy] == texts
     assert [one.text for one in greedy] == [written(author, text, method="greedy").text for text in texts]
     assert [rows for rows, _ in shapes[:2]] == [1, 3]
     assert shapes[1][1] < 20 < shapes[0][1]
-    drawn = [one.text for one in author.answer([""] * 40, Composing(author.task.decoding, seed=3))]
+    drawn = [one.text for one in author([""] * 40, seed=3)]
     assert drawn[:20] != drawn[20:]
 
 
-def test_the_length_is_limited(author: Predictor) -> None:
+def test_the_length_is_limited(author: LanguageModel) -> None:
     short = written(author, "The cow", method="greedy", length_extra=1)
     assert not short.ended
-    assert (
-        len(author.processor.tokenizer.encode([short.text])[0])
-        == len(author.processor.tokenizer.encode(["The cow"])[0]) + 1
-    )
+    assert len(author.reads.words.encode([short.text])[0]) == len(author.reads.words.encode(["The cow"])[0]) + 1
 
 
-def test_the_condition_matters_and_so_does_what_came_before(author: Predictor, files: list[Path]) -> None:
+def test_the_condition_matters_and_so_does_what_came_before(author: LanguageModel, files: list[Path]) -> None:
     found = author.evaluate(files, NoOptions(), QUIET)
     names = [row[0] for row in found.rows]
     assert names == ["rnn-conditioned", "told no condition", "told a wrong one", "unigram", "bigram", "trigram"]
@@ -137,12 +142,12 @@ def test_the_condition_matters_and_so_does_what_came_before(author: Predictor, f
     json.dumps(found.figures)
 
 
-def test_perplexity_by_hand(author: Predictor) -> None:
+def test_perplexity_by_hand(author: LanguageModel) -> None:
     """The end of a passage counts as a token and as a word."""
     passages = [Passage("here", "sea", ("The ship rests now.",)), Passage("there", "land", ("The cow",))]
-    scored = author.task.scores(author, passages)
+    scored = author.scores(passages)
     found = perplexity(scored)
-    tokens = author.processor.tokenizer.encode([passage.text for passage in passages])
+    tokens = author.reads.words.encode([passage.text for passage in passages])
     assert (found.tokens, found.words) == (sum(map(len, tokens)) + 2, 4 + 1 + 2 + 1)
     assert [one.passage for one in scored] == passages, "in their order, though the second is shorter"
     halves = Perplexity(nats=found.words * math.log(2), tokens=2 * found.words, words=found.words)
@@ -154,8 +159,8 @@ def test_perplexity_by_hand(author: Predictor) -> None:
 
 def test_without_conditions(tmp_path: Path) -> None:
     author = learned(tiny_prose.language(tmp_path / "run", 2, "rnn-language"), QUIET)
-    assert author.processor.conditions == []
-    assert author.processor.numbers is None
+    assert author.reads.conditions == ()
+    assert author.reads.numbers is None
     with pytest.raises(UserError, match="this model was trained without conditions"):
         written(author, "The cow", condition="land")
     with pytest.raises(UserError, match=r"trained on files: give --data FILE \.\.\. to measure it on"):
@@ -180,23 +185,25 @@ def test_words_and_characters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("conditions", "message"),
     [
-        ('{"conditions": 5}', "is damaged: 5 stands where a list of names must be"),
-        ('{"conditions": [1, 2]}', r"is damaged: \[1, 2\] stands where a list of names must be"),
-        ('{"conditions": ["a", "b", "c"]}', None),
+        (5, r"conditions is 5, but must be tuple"),
+        ([1, 2], r"conditions is .*1, 2.*, but must be tuple"),
+        (["a", "b", "c"], None),
     ],
 )
-def test_damaged_conditions(author: Predictor, tmp_path: Path, content: str, message: str | None) -> None:
+def test_damaged_conditions(author: LanguageModel, tmp_path: Path, conditions: Any, message: str | None) -> None:
     author.save(tmp_path)
-    assert foveate.load(tmp_path).processor.conditions == ["land", "sea"]
-    (tmp_path / "conditions.json").write_text(content)
-    expected = rf"conditions\.json {message}" if message else "has the conditions 3, but the files beside it 4"
+    assert foveate.load(tmp_path).processor.reads.conditions == ("land", "sea")
+    values = json.loads((tmp_path / "processor.json").read_text())
+    values["reads"]["conditions"] = conditions
+    (tmp_path / "processor.json").write_text(json.dumps(values))
+    expected = rf"processor\.json: {message}" if message else "has the conditions 3, but the files beside it 4"
     with pytest.raises(UserError, match=expected):
         foveate.load(tmp_path)
 
 
-def test_any_vector_is_a_condition(author: Predictor) -> None:
+def test_any_vector_is_a_condition(author: LanguageModel) -> None:
     """A condition's own numbers, and a mixture of it alone, write what the condition writes."""
     numbers = ",".join(map(repr, author.model.condition.weight[2].tolist()))
     usual = written(author, condition="sea", method="greedy").text
@@ -204,7 +211,7 @@ def test_any_vector_is_a_condition(author: Predictor) -> None:
     assert written(author, condition="sea:1.0", method="greedy").text == usual
     assert written(author, condition="land:0, sea", method="greedy").text == usual
     table = author.model.condition
-    half = condition_of(author.processor, table, "land:0.5,sea:0.5")
+    half = condition_of(author.reads.conditions, table, "land:0.5,sea:0.5")
     torch.testing.assert_close(half, table.weight[1:].mean(0).detach())
 
 
@@ -216,12 +223,12 @@ def test_any_vector_is_a_condition(author: Predictor) -> None:
         ("1,2", "--condition has 2 numbers, but the vector of a condition "),
     ],
 )
-def test_what_is_no_vector(author: Predictor, condition: str, message: str) -> None:
+def test_what_is_no_vector(author: LanguageModel, condition: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         written(author, condition=condition)
 
 
-def test_an_unknown_condition(author: Predictor) -> None:
+def test_an_unknown_condition(author: LanguageModel) -> None:
     with pytest.raises(UserError, match=r"unknown condition 'seas'; did you mean sea\?"):
         written(author, condition="seas")
 
@@ -238,23 +245,23 @@ def test_a_resumed_training_ends_as_the_uninterrupted_one(tmp_path: Path) -> Non
     ("recipe", "message"),
     [
         (
-            {"examples": LanguageText()},
+            {},
             "nothing to learn from: name a source (see `foveate data`) or give --data FILE ...",
         ),
-        ({"examples": LanguageText(source="emoji")}, "emoji is text for translate"),
-        ({"examples": LanguageText(passage_words=0)}, "passage_words is 0, but must be at least 1"),
+        ({"source": "emoji"}, "emoji is text for translate"),
+        ({"passage_words": 0}, "passage_words is 0, but must be at least 1"),
         ({"model": "rnn-luong"}, "rnn-luong is a model for another task; the task language takes gpt-tiny,"),
     ],
 )
 def test_what_cannot_be(tmp_path: Path, recipe: dict, message: str) -> None:
     with pytest.raises(UserError) as caught:
-        Language(out=tmp_path, **recipe).learn(console=QUIET)
+        learn(TASK.recipe(out=tmp_path, **recipe), console=QUIET)
     assert str(caught.value).startswith(message)
 
 
 def test_one_kind_of_text_is_no_condition(tmp_path: Path, files: list[Path]) -> None:
     with pytest.raises(UserError, match=r"all of sea\.txt is of one, 'sea': give several files"):
-        tiny_prose.language(tmp_path / "run", 2, data=(files[0],)).learn(console=QUIET)
+        learn(tiny_prose.language(tmp_path / "run", 2, data=(files[0],)), console=QUIET)
 
 
 def test_words_too_long_for_any_number() -> None:

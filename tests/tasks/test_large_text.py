@@ -9,12 +9,16 @@ import tiny_prose
 import torch
 from rich.console import Console
 
+from foveate.data.buckets import BucketedBatches
 from foveate.data.text import spooled_passages, token_shards
 from foveate.data.tokens import word_counts
-from foveate.tasks.cloze import Cloze, ClozeText
-from foveate.tasks.examples import prose_text
-from foveate.tasks.examples.prose_text import LanguageText
-from foveate.tasks.language import Language
+from foveate.forms import prose
+from foveate.forms.processor import Processor
+from foveate.tasks.cloze import TASK as CLOZE
+from foveate.tasks.language import TASK as LANGUAGE
+from foveate.tasks.learning import learn
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.task import Task, open_examples
 
 
 @pytest.fixture(autouse=True)
@@ -29,27 +33,19 @@ def on_disk(monkeypatch: pytest.MonkeyPatch, shard: int = 300) -> None:
     monkeypatch.setattr(spooled_passages, "IN_MEMORY", 0)
 
 
-def language(folder: Path) -> Any:
-    text = LanguageText(data=tuple(tiny_prose.write_files(folder)), vocabulary=90, batch_tokens=256, max_length=20)
-    return Language(examples=text, model="gpt-tiny", out=folder / "run", training=tiny_prose.training(3))
+def recipe(task: Task, folder: Path, **settings: Any) -> Recipe:
+    files = tiny_prose.write_files(folder)
+    return task.recipe(
+        data=files, vocabulary=90, batch=256, out=folder / "run", steps=3, **tiny_prose.SETTINGS, **settings
+    )
 
 
-def conditioned(folder: Path) -> Any:
-    text = LanguageText(data=tuple(tiny_prose.write_files(folder)), vocabulary=90, batch_tokens=256)
-    return Language(examples=text, model="rnn-conditioned", out=folder / "run", training=tiny_prose.training(3))
-
-
-def cloze(folder: Path, model: str) -> Any:
-    text = ClozeText(data=tuple(tiny_prose.write_files(folder)), vocabulary=90, batch=256, max_length=24)
-    return Cloze(examples=text, model=model, out=folder / "run", training=tiny_prose.training(3))
-
-
-RECIPES = {
-    "language": language,
-    "conditioned": conditioned,
-    "bert": lambda folder: cloze(folder, "bert-tiny"),
-    "xlnet": lambda folder: cloze(folder, "xlnet-tiny"),
-    "elmo": lambda folder: cloze(folder, "elmo-tiny"),
+RECIPES: dict[str, tuple[Task, dict[str, Any]]] = {
+    "language": (LANGUAGE, {"model": "gpt-tiny", "max_length": 20}),
+    "conditioned": (LANGUAGE, {"model": "rnn-conditioned"}),
+    "bert": (CLOZE, {"model": "bert-tiny", "max_length": 24}),
+    "xlnet": (CLOZE, {"model": "xlnet-tiny", "max_length": 24}),
+    "elmo": (CLOZE, {"model": "elmo-tiny", "max_length": 24}),
 }
 
 
@@ -58,9 +54,12 @@ def test_the_same_batches_bit_for_bit(name: str, tmp_path: Path, monkeypatch: py
     """Of the first epoch and, from the third batch on, of the second."""
 
     def batches() -> tuple[list[Any], str]:
-        task = RECIPES[name](tmp_path)
-        learn, _ = task.open()
-        found = task.batches(learn, task.fit(learn))
+        task, settings = RECIPES[name]
+        chosen = recipe(task, tmp_path, **settings)
+        train, _ = open_examples(task, chosen)
+        reads = chosen.reads.learn(train, chosen.architecture)
+        processor = Processor(reads, chosen.writes.learn(train, reads, chosen.architecture))
+        found = BucketedBatches(reads.buckets(train, processor), 256, 1)
         return [*found.epoch(0), *found.epoch(1, skip=2)], found.report
 
     before, report = batches()
@@ -79,7 +78,7 @@ def test_the_same_batches_bit_for_bit(name: str, tmp_path: Path, monkeypatch: py
 def test_a_training_on_mapped_files_ends_with_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def weights(place: str) -> dict[str, torch.Tensor]:
         task = tiny_prose.language(tmp_path / place, 3, "rnn-language", data=tuple(tiny_prose.write_files(tmp_path)))
-        return task.learn(console=Console(file=StringIO())).model.state_dict()
+        return learn(task, console=Console(file=StringIO())).model.state_dict()
 
     before = weights("memory")
     on_disk(monkeypatch)
@@ -91,15 +90,12 @@ def test_whole_documents_are_held_out(tmp_path: Path) -> None:
     for number in range(45):
         text = "\n\n".join(f"{paragraph.text} Of {number}." for paragraph in tiny_prose.prose(4, number))
         (tmp_path / f"{number:02}.txt").write_text(text, encoding="utf-8")
-    for task in (
-        Language(examples=LanguageText(data=(tmp_path,)), out=tmp_path / "run"),
-        Cloze(examples=ClozeText(data=(tmp_path,)), out=tmp_path / "run"),
-    ):
-        learn, check = task.open()
-        sides = [{passage.document for passage in part} for part in (learn, check)]
+    for task in (LANGUAGE, CLOZE):
+        train, check = open_examples(task, task.recipe(data=tmp_path, out=tmp_path / "run"))
+        sides = [{passage.document for passage in part} for part in (train, check)]
         assert not sides[0] & sides[1]
         assert [len(side) for side in sides] == [36, 9]
-        assert len(learn) + len(check) > 100
+        assert len(train) + len(check) > 100
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -107,13 +103,13 @@ def test_what_a_vocabulary_is_not_learned_from_is_told(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def told() -> str:
-        task, said = RECIPES[name](tmp_path), StringIO()
-        task.learn(console=Console(file=said, width=300))
+        (task, settings), said = RECIPES[name], StringIO()
+        learn(recipe(task, tmp_path, **settings), console=Console(file=said, width=300))
         return said.getvalue()
 
     assert "the vocabulary" not in told()
     monkeypatch.setattr(word_counts, "MOST", 50)
-    monkeypatch.setattr(prose_text, "VOCABULARY_FROM", 60)
+    monkeypatch.setattr(prose, "VOCABULARY_FROM", 60)
     (tmp_path / "run").rename(tmp_path / "before")
     said = told()
     assert said.count("the vocabulary is learned from one passage in ") == 1

@@ -17,16 +17,18 @@ import foveate
 from foveate.cli import main
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
-from foveate.data.text.labelled_pairs import LabelledPair, LabelledPairProcessor
+from foveate.data.text.labelled_pairs import LabelledPair
 from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.errors import UserError
+from foveate.forms.answers import Failure, NoOptions
+from foveate.forms.label import ShowLabels
+from foveate.forms.text_pair import PairText, fit_rules
 from foveate.special_tokens import LEARNED
-from foveate.tasks.cloze import Cloze, ClozeText
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.former.recipe import Training
+from foveate.tasks.cloze import TASK as CLOZE
+from foveate.tasks.learning import learn
 from foveate.tasks.looking import open_model
-from foveate.tasks.pair import Pair, Pairs, fit_rules
-from foveate.tasks.protocols import NoOptions
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.skill import Skill
 
 START, END = LEARNED.start, LEARNED.end
 
@@ -51,11 +53,10 @@ def splits() -> Splits:
     return Splits(*(Dataset(f"pairs.{count}", pairs(count, count), "pairs") for count in (400, 40, 60)))
 
 
-def recipe(out: Path, start: Path, steps: int = 120, **architecture: object) -> Pair:
-    training = Training(steps=steps, learning_rate=1e-2, warmup=5, average=1, validate_every=60, device="cpu")
-    sizes = SIZES | {"attention_dropout": 0.0} | architecture
-    examples = Pairs(batch_tokens=512, max_length=15)
-    return Pair(examples=examples, model="bert-base", start=start, out=out, training=training, architecture=sizes)
+def recipe(out: Path, start: Path, steps: int = 120, **changes: object) -> Recipe:
+    settings = {"steps": steps, "learning_rate": 1e-2, "warmup": 5, "average": 1, "validate_every": 60, **changes}
+    settings |= {"device": "cpu", "batch": 512, "max_length": 15, "architecture": SIZES | {"attention_dropout": 0.0}}
+    return foveate.recipe("pair", model="bert-base", start=start, out=out, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +65,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Predictor:
+def trained(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Skill:
     torch.manual_seed(0)
-    return recipe(tmp_path_factory.mktemp("pair") / "run", folder).learn(splits(), CONSOLE)
+    return learn(recipe(tmp_path_factory.mktemp("pair") / "run", folder), splits(), CONSOLE)
 
 
 def write(path: Path, examples: list[LabelledPair]) -> Path:
@@ -75,8 +76,8 @@ def write(path: Path, examples: list[LabelledPair]) -> Path:
 
 
 def test_both_texts_are_read_as_transformers_reads_them(folder: Path) -> None:
-    processor = LabelledPairProcessor(BertTokenizer.load(folder), {"no": 1, "yes": 1}, segments=True)
-    inputs = processor.inputs(processor.encode([("bad dogs", "a good film!"), ("cats", "fine")]))
+    reads = PairText(tokenizer=BertTokenizer.load(folder), segments=True)
+    inputs, _ = reads.tensors([reads.prepare(pair) for pair in (("bad dogs", "a good film!"), ("cats", "fine"))])
     theirs = transformers.BertTokenizer(str(folder / "vocab.txt"))
     expected = theirs(["bad dogs", "cats"], ["a good film!", "fine"], padding=True, return_tensors="pt")
     assert torch.equal(inputs["tokens"], expected["input_ids"])
@@ -85,14 +86,14 @@ def test_both_texts_are_read_as_transformers_reads_them(folder: Path) -> None:
 
 
 def test_two_separators_of_roberta() -> None:
-    processor = LabelledPairProcessor(BertTokenizer(byte_tokenizer().backend_tokenizer), {}, segments=False)
-    begin, end = processor.tokenizer.begin[0], processor.tokenizer.end[0]
-    (pair,) = processor.encode([("lamp", "the keeper")])
-    assert processor.join(pair)[0] == [begin, *pair[0], end, end, *pair[1], end]
-    assert processor.num_special_tokens == 4
+    reads = PairText(tokenizer=BertTokenizer(byte_tokenizer().backend_tokenizer), segments=False)
+    begin, end = reads.tokenizer.begin[0], reads.tokenizer.end[0]
+    first, second = reads.words.encode(["lamp", "the keeper"])
+    assert reads.prepare(("lamp", "the keeper")).tokens.tolist() == [begin, *first, end, end, *second, end]
+    assert sum(map(len, reads.around)) == 4
 
 
-def test_it_learns_which_text_is_the_second(trained: Predictor, tmp_path: Path) -> None:
+def test_it_learns_which_text_is_the_second(trained: Skill, tmp_path: Path) -> None:
     assert trained.run("bad dogs\ta good film").label == "praise"
     assert trained.run("a good film\tbad dogs").label == "blame"
     found = trained.evaluate([write(tmp_path / "test.tsv", pairs(60, 7))], NoOptions(), CONSOLE)
@@ -102,19 +103,18 @@ def test_it_learns_which_text_is_the_second(trained: Predictor, tmp_path: Path) 
     assert max(others) < 75
 
 
-def test_a_folder_gives_the_same_model_and_nothing_for_nothing(trained: Predictor, folder: Path) -> None:
-    loaded = foveate.load(trained.task.out)
-    assert loaded.processor.rules == trained.processor.rules
+def test_a_folder_gives_the_same_model_and_nothing_for_nothing(trained: Skill, folder: Path) -> None:
+    loaded = foveate.load(trained.folder)
+    assert loaded.processor.writes.rules == trained.processor.writes.rules
     texts = ["bad dogs\ta good film", "", "cats\t", "the cats\tpoor story"]
-    found = loaded.answer(texts, NoOptions())
-    assert found == trained.answer(texts, NoOptions())
+    found = loaded.answer(texts, ShowLabels())
+    assert found == trained.answer(texts, ShowLabels())
     assert [bool(one.line) for one in found] == [True, False, False, True]
-    assert loaded.longer_than_training(["cats\tdogs", "cats\t" + "dogs " * 15]) == [1]
-    assert recipe(trained.task.out, folder).weights.config.width == 20
+    assert [one.long for one in loaded.answer(["cats\tdogs", "cats\t" + "dogs " * 15])] == [False, True]
 
 
-def test_a_page_of_both_texts(trained: Predictor) -> None:
-    viewer = open_model(trained.task.out)
+def test_a_page_of_both_texts(trained: Skill) -> None:
+    viewer = open_model(trained.folder)
     seen = viewer.look("bad dogs\ngood film\n", 20)
     assert "[CLS] bad dogs [SEP] good film [SEP]" in {" ".join(keys) for _, keys in seen.tokens.values()}
     assert trained.picture(trained.run("bad dogs\tgood film")) is not None
@@ -124,31 +124,27 @@ def test_a_page_of_both_texts(trained: Predictor) -> None:
 
 def test_from_a_run_of_cloze(tmp_path: Path) -> None:
     """Without --model, with the tokenizer and the sizes of the run; texts stand between START and END."""
-    settings = Training(steps=2, average=1, device="cpu")
-    text = ClozeText(data=tuple(write_files(tmp_path)), vocabulary=60, max_length=12, validation_examples=5)
+    text = {"vocabulary": 60, "max_length": 12, "validation_examples": 5, "steps": 2, "average": 1, "device": "cpu"}
     sizes = SIZES | {"heads": 2, "layers": 1, "max_length": 80, "norm": "pre", "positions": "rotary"}
-    Cloze(examples=text, model="bert-tiny", out=tmp_path / "cloze", architecture=sizes, training=settings).learn(
-        console=CONSOLE
-    )
-    task = Pair(start=tmp_path / "cloze", out=tmp_path / "run", training=settings, architecture={"pooling": "mean"})
-    found = task.learn(splits(), CONSOLE)
+    out = tmp_path / "cloze"
+    foveate.train(CLOZE.recipe(data=write_files(tmp_path), model="bert-tiny", out=out, architecture=sizes, **text))
+    more = {"steps": 2, "average": 1, "device": "cpu", "architecture": {"pooling": "mean"}}
+    task = foveate.recipe("pair", start=tmp_path / "cloze", out=tmp_path / "run", **more)
+    found = learn(task, splits(), CONSOLE)
     assert (task.model, found.model.config.width, found.model.config.head) == ("bert-tiny", 20, "pair")
-    assert found.processor.join(([7], [8, 9])) == ([START, 7, END, 8, 9, END], [0, 0, 0, 1, 1, 1])
+    joined = found.processor.reads.join([7], [8, 9])
+    assert (joined.tokens.tolist(), joined.second) == ([START, 7, END, 8, 9, END], 3)
     assert foveate.load(tmp_path / "run").run("A cow\tThe ship") == found.run("A cow\tThe ship")
 
 
 def test_from_nothing_with_one_kind_of_tokens(tmp_path: Path) -> None:
     """RoBERTa has no vectors of first and second texts."""
-    task = Pair(
-        model="roberta-base",
-        out=tmp_path,
-        architecture=SIZES,
-        examples=Pairs(vocabulary=80, max_length=15),
-        training=Training(steps=1, average=1, device="cpu"),
-    )
-    found = task.learn(splits(), CONSOLE)
-    assert found.processor.num_special_tokens == 3
-    assert "token_types" not in found.processor.inputs([([5], [6, 7])])
+    settings = {"vocabulary": 80, "max_length": 15, "steps": 1, "average": 1, "device": "cpu"}
+    task = foveate.recipe("pair", model="roberta-base", out=tmp_path, architecture=SIZES, **settings)
+    found = learn(task, splits(), CONSOLE)
+    reads = found.processor.reads
+    assert sum(map(len, reads.around)) == 3
+    assert "token_types" not in reads.tensors([reads.join([5], [6, 7])])[0]
     assert found.run("bad dogs\tgood").label in ("praise", "blame")
 
 
@@ -172,7 +168,7 @@ def test_data_that_cannot_be(folder: Path, tmp_path: Path, text: str, message: s
     task = recipe(tmp_path / "run", folder)
     task.examples.data = task.examples.validation = (data,)
     with pytest.raises(UserError, match=message):
-        task.learn(console=CONSOLE)
+        learn(task, console=CONSOLE)
 
 
 @pytest.mark.parametrize(
@@ -182,9 +178,10 @@ def test_data_that_cannot_be(folder: Path, tmp_path: Path, text: str, message: s
         ("bad dogs\t" + "good " * 17, "takes 22 positions, but the model learned only 19"),
     ],
 )
-def test_what_cannot_be_decided(trained: Predictor, text: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        trained.answer([text], NoOptions())
+def test_what_cannot_be_decided(trained: Skill, text: str, message: str) -> None:
+    (found,) = trained.answer([text])
+    assert isinstance(found, Failure)
+    assert message in found.reason
 
 
 def test_on_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from tiny_bert import WORDS, write_folder
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
-from foveate.tasks.answers.blanks import Filling
+from foveate.forms.blanks import FillOptions
 from foveate.tasks.protocols import NoOptions
 
 CONSOLE = Console(file=StringIO())
@@ -42,7 +42,7 @@ def test_words_and_probabilities_are_those_of_transformers(filler: Path) -> None
         expected = model(**given).logits[0].softmax(-1)
     places = (given["input_ids"][0] == tokenizer.mask_token_id).nonzero()[:, 0].tolist()
     task = foveate.load(filler)
-    (found, none) = task.answer(["the film was [MASK]! [SEP] poor [MASK].", ""], Filling(best=3))
+    (found, none) = task.answer(["the film was [MASK]! [SEP] poor [MASK].", ""], FillOptions(best=3))
     assert [len(blank.words) for blank in found.blanks] == [3, 3]
     for blank, place in zip(found.blanks, places, strict=True):
         shares, ids = expected[place].topk(3)
@@ -78,7 +78,7 @@ def test_what_cannot_be(filler: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"'no blanks' has no \[MASK\]"):
         task.run("no blanks")
     with pytest.raises(UserError, match="takes 20 positions, but the model learned only 19"):
-        task.answer([" ".join(["[MASK]"] * 18)], Filling())
+        task.run(" ".join(["[MASK]"] * 18))
     copy = shutil.copytree(filler, tmp_path / "copy")
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"architectures": ["BertForQuestionAnswering"]}))

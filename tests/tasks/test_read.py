@@ -16,8 +16,12 @@ from foveate.cli import main
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.word_rendering import RenderedWord
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.read import Read, Search, WordImages, text_metrics
+from foveate.forms.reading import text_metrics
+from foveate.tasks.learning import learn
+from foveate.tasks.loading import recipe as make_recipe
+from foveate.tasks.looking import open_model
+from foveate.tasks.skill import Skill
+from foveate.training import Training
 from foveate.viewer.protocol import File
 
 CONSOLE = Console(file=StringIO())
@@ -35,9 +39,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     out = tmp_path_factory.mktemp("read") / "run"
     training = Training(steps=40, learning_rate=0.01, warmup=3, validate_every=40, precision="float32")
-    examples = WordImages(source="words", batch=16, height=16, width=40, augment=False)
-    task = Read(examples=examples, architecture=SMALL, out=out, training=training)
-    task.learn(Splits(words("train", 160, 1), words("dev", 8, 2), words("test", 8, 3)), CONSOLE)
+    chosen = {"source": "words", "batch": 16, "height": 16, "width": 40, "augment": False}
+    recipe = make_recipe("read", **chosen, architecture=SMALL, out=out, training=training)
+    learn(recipe, Splits(words("train", 160, 1), words("dev", 8, 2), words("test", 8, 3)), CONSOLE)
     return out
 
 
@@ -54,9 +58,9 @@ def files(tmp_path: Path) -> Path:
 
 def test_it_learns_and_reads_new_images(folder: Path, files: Path, monkeypatch) -> None:
     reader = foveate.load(folder)
-    monkeypatch.setattr(Read, "open_source", lambda self, name: Splits(*[words("train", 20, 1)] * 3))
-    found = reader.evaluate([files], Search(), CONSOLE)
-    assert found.answers == ["I", "OO"] * 3
+    monkeypatch.setattr(Skill, "train_examples", lambda self: words("train", 20, 1))
+    found = reader.evaluate([files], None, CONSOLE)
+    assert [line.split("\t")[1] for line in found.answers] == ["I", "OO"] * 3
     assert found.figures["ways"]["sar-tiny"] == {
         "word_accuracy": 100,
         "accuracy_ignoring_case": 100,
@@ -72,10 +76,15 @@ def test_it_learns_and_reads_new_images(folder: Path, files: Path, monkeypatch) 
 def test_a_folder_as_json_goes_on_after_a_damaged_image(folder: Path, files: Path, capsys) -> None:
     (files / "2.png").write_bytes(b"no image")
     PIL.Image.new("L", (3, 70)).save(files / "3.png")
-    main(["run", str(folder), str(files), "--json"])
-    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [answer["place"] for answer in answers] == [str(files / f"{number}.png") for number in range(6)]
-    assert [answer["text"] for answer in answers] == ["I", "OO", "", "", "I", "OO"]
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(folder), str(files), "--json"])
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert [answer["input"] for answer in answers] == [str(files / f"{number}.png") for number in range(6)]
+    assert [answer.get("text", "") for answer in answers] == ["I", "OO", "", "", "I", "OO"]
+    assert answers[0]["place"] == answers[0]["input"]
+    assert "2.png cannot be read as an image" in err
     assert "cannot be read as an image" in answers[2]["error"]
     assert "3.png is 3 x 70 pixels: too tall for a line of text" in answers[3]["error"]
     assert "error" not in answers[0]
@@ -96,7 +105,7 @@ def test_a_picture_with_a_panel_for_each_character(folder: Path, files: Path, tm
 def test_a_look_names_characters_and_places(folder: Path, files: Path) -> None:
     reader = foveate.load(folder)
     file = files / "1.png"
-    found = reader.task.look(reader, File("1.png", file.read_bytes()), 1000)
+    found = open_model(folder).look(File("1.png", file.read_bytes()), 1000)
     (site,) = found.sight.sites
     characters, grid = found.tokens[site]
     assert characters == ["O", "O", "[END]"]

@@ -11,8 +11,8 @@ from foveate.data.text.labelled import Labelled
 from foveate.errors import UserError
 from foveate.models.text import rnn_seq2seq
 from foveate.tasks.examples.data_options import held_out
-from foveate.tasks.examples.prose_text import LanguageText
-from foveate.tasks.language import Language
+from foveate.tasks.language import TASK as LANGUAGE
+from foveate.tasks.learning import Lesson
 from foveate.tasks.translate import TASK as TRANSLATE
 from foveate.training import Training
 
@@ -64,14 +64,14 @@ def test_what_json_and_toml_cannot_say() -> None:
 
 
 def test_what_a_table_leaves_out_is_as_the_task_has_it() -> None:
-    recipe = Language.from_json(
+    recipe = LANGUAGE.from_json(
         {"training": {"steps": 7}, "decoding": {"top_k": 5}, "examples": {"vocabulary": 99}}, "here"
     )
-    usual = Language()
+    usual = LANGUAGE.recipe()
     assert recipe.training == replace(usual.training, steps=7)
-    assert recipe.decoding == replace(usual.decoding, top_k=5)
-    assert recipe.examples == replace(usual.examples, vocabulary=99)
-    assert (usual.training.label_smoothing, usual.decoding.method) == (0.0, "sample")
+    assert recipe.writes == replace(usual.writes, decoding=replace(usual.writes.decoding, top_k=5))
+    assert recipe.reads == replace(usual.reads, vocabulary=99)
+    assert (usual.objective.label_smoothing, usual.writes.decoding.method) == (0.0, "sample")
 
 
 def test_a_preset_knows_how_it_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,12 +130,12 @@ def test_a_label_that_occurs_once_is_learned() -> None:
 def test_what_is_read_of_folders_and_validated_on_decides_whether_a_training_goes_on(tmp_path: Path) -> None:
     prose, validation = tmp_path / "prose", tmp_path / "check.txt"
     (prose / "old").mkdir(parents=True)
-    recipe = Language(examples=LanguageText(data=(prose,), validation=(validation,)))
+    recipe = LANGUAGE.recipe(data=prose, validation=validation)
 
     def changed(file: Path, text: str) -> set[str]:
-        before = recipe.identity()
+        before = Lesson(LANGUAGE, recipe).identity()
         file.write_text(text)
-        return {name for name, value in recipe.identity().items() if before.get(name) != value}
+        return {name for name, value in Lesson(LANGUAGE, recipe).identity().items() if before.get(name) != value}
 
     assert changed(validation, "One.") == changed(validation, "Two.") == {f"examples (content of {validation})"}
     assert changed(prose / "old" / "a.txt", "A.") == {f"examples (content of {prose})"}

@@ -20,15 +20,16 @@ from foveate.data.dataset import Dataset
 from foveate.data.text.documents import Paragraph, Prose
 from foveate.data.text.preferences import Preference, read_preferences
 from foveate.errors import UserError
-from foveate.tasks.dpo import DrawingAfterPairs, TrainDPO
-from foveate.tasks.dpo import Pairs as PreferencePairs
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.language import Language, LanguageText
-from foveate.tasks.reward import Pairs, TrainReward, rewards
-from foveate.tasks.rlhf import Prompts, TrainRLHF
-from foveate.tasks.tuning.common import Drawing
+from foveate.forms.tuned import MeasureDrawn, MeasureDrawnByReward
+from foveate.tasks.dpo import TASK as DPO
+from foveate.tasks.language import TASK as LANGUAGE
+from foveate.tasks.learning import Lesson, learn
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.reward import TASK as REWARD
+from foveate.tasks.rlhf import TASK, sentences_of
+from foveate.tasks.tuning.common import rewards
 from foveate.tasks.tuning.rollouts import distinct, write
-from foveate.training import Interrupted
+from foveate.training import Interrupted, Training
 from foveate.training.objectives.preferences import (
     BradleyTerry,
     ClippedPolicyGradient,
@@ -61,40 +62,52 @@ def pairs() -> Dataset[Preference]:
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     base, reward = tmp_path_factory.mktemp("base") / "run", tmp_path_factory.mktemp("reward") / "run"
-    settings = Training(steps=40, learning_rate=1e-2, warmup=5, validate_every=40, save_every=40, label_smoothing=0.0)
-    text = LanguageText(tokens="words", vocabulary=40, max_length=20, passage_words=10, batch_tokens=256)
-    language = Language(examples=text, model="gpt-tiny", architecture=SIZES, training=settings, out=base)
-    passages = language.passages(prose())
-    language.learn(Splits(passages, passages, passages), CONSOLE)
+    steps = Training(steps=40, learning_rate=1e-2, warmup=5, validate_every=40, save_every=40)
+    text = {"tokens": "words", "vocabulary": 40, "max_length": 20, "passage_words": 10, "batch": 256}
+    language = LANGUAGE.recipe(model="gpt-tiny", architecture=SIZES, out=base, training=steps, **text)
+    assert LANGUAGE.arrange is not None
+    passages = LANGUAGE.arrange(prose(), language)
+    learn(language, Splits(passages, passages, passages), CONSOLE)
     small = {"embedding": 12, "width": 8, "dropout": 0.0}
     settings = Training(steps=40, learning_rate=1e-2, warmup=5, validate_every=40, save_every=40)
-    examples = Pairs(tokens="words", vocabulary=40, batch=400)
-    TrainReward(examples=examples, architecture=small, training=settings, out=reward).learn(
-        Splits(pairs(), pairs(), pairs()), CONSOLE
+    words = {"tokens": "words", "vocabulary": 40, "batch": 400}
+    learn(
+        REWARD.recipe(architecture=small, training=settings, out=reward, **words),
+        Splits(pairs(), pairs(), pairs()),
+        CONSOLE,
     )
     return base, reward
 
 
-def tuning(folders: tuple[Path, Path], out: Path, steps: int = 12, **changes: object) -> TrainRLHF:
+def tuning(folders: tuple[Path, Path], out: Path, steps: int = 12, **changes: Any) -> Recipe:
     training = Training(
         steps=steps, learning_rate=5e-3, warmup=1, schedule="constant", average=1, validate_every=6, save_every=6,
         precision="float32", weight_decay=0.0,
     )  # fmt: skip
-    examples = Prompts(batch=4, samples=4, max_tokens=8, validation_examples=24)
-    values = {"examples": examples, "training": training, "kl_weight": 0.2, **changes}
-    return TrainRLHF(start=folders[0], reward=folders[1], out=out, architecture=SIZES, **values)
+    texts = {"batch": 4, "samples": 4, "max_tokens": 8, "validation_examples": 24, "kl_weight": 0.2}
+    values = {"training": training, **texts, **changes}
+    return TASK.recipe(start=folders[0], reward=folders[1], out=out, architecture=SIZES, **values)
 
 
-def parts(task: TrainRLHF) -> Splits:
-    dataset = task.examples.of_prose(prose())
+def parts(task: Recipe) -> Splits:
+    dataset = sentences_of(prose(), task)
     return Splits(dataset, dataset, dataset)
+
+
+def begun(task: Recipe) -> Any:
+    """The model before its tuning."""
+    lesson = Lesson(TASK, task)
+    lesson.check()
+    processor = lesson._processor(parts(task).train)
+    model = lesson._model(processor.sizes())
+    return TASK.skill()(TASK, task, model, processor, lesson.description(model))
 
 
 @pytest.fixture(scope="module")
 def tuned(folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("rlhf") / "run"
     task = tuning(folders, out)
-    task.learn(parts(task), CONSOLE)
+    learn(task, parts(task), CONSOLE)
     return out
 
 
@@ -107,14 +120,21 @@ def test_the_reward_model_prefers_what_people_prefer(
     main(["run", str(folders[1]), "The cast is good .", "--picture", str(tmp_path / "weights.png")])
     assert capsys.readouterr().out == f"{good:.3f}\n"
     assert (tmp_path / "weights.png").exists()
+    main(["look", str(folders[1]), "The cast is good .", "--out", str(tmp_path / "look.html")])
+    assert f"Answer: {good:.3f}" in capsys.readouterr().out
+    main(["run", str(folders[1]), "", "--json"])
+    assert '"reward": null' in capsys.readouterr().out
+    _, measured = predictor.measure([*pairs()], None)
+    assert measured["accuracy"] > 90
+    ways = predictor.baselines([*pairs()], None)
+    assert ways == {"the longer text": {"accuracy": 50}}
 
 
 def test_tuning_raises_the_reward_and_stays_near(folders: tuple[Path, Path], tuned: Path) -> None:
     predictor = foveate.load(tuned)
-    task = predictor.task
-    examples = list(task.examples.of_prose(prose()))[:24]
-    after = task.measure(predictor, examples, Drawing()).metrics
-    (before,) = task.baselines(predictor, examples, Drawing()).values()
+    examples = list(sentences_of(prose(), predictor.recipe))[:24]
+    after = predictor.measure(examples, MeasureDrawn())[1]
+    (before,) = predictor.baselines(examples, MeasureDrawn()).values()
     assert before["kl"] == pytest.approx(0, abs=1e-4)
     assert after["reward"] > before["reward"] + 0.5
     assert 0 < after["kl"] < 10
@@ -122,18 +142,18 @@ def test_tuning_raises_the_reward_and_stays_near(folders: tuple[Path, Path], tun
 
 def test_a_resumed_tuning_is_the_same(folders: tuple[Path, Path], tuned: Path, tmp_path: Path) -> None:
     half = tuning(folders, tmp_path / "run", steps=6)
-    half.learn(parts(half), CONSOLE)
+    learn(half, parts(half), CONSOLE)
     whole = tuning(folders, tmp_path / "run")
-    whole.learn(parts(whole), CONSOLE)
+    learn(whole, parts(whole), CONSOLE)
     found, expected = (foveate.load(place).model.state_dict() for place in (tmp_path / "run", tuned))
     assert all(torch.equal(found[name], value) for name, value in expected.items())
 
 
 def test_texts_are_drawn_with_their_probabilities(folders: tuple[Path, Path]) -> None:
     author = foveate.load(folders[0])
-    prompts = author.processor.tokenizer.encode(["The film", "The"])
+    prompts = author.reads.words.encode(["The film", "The"])
     generator = torch.Generator().manual_seed(5)
-    found = write(author.model, author.model, author.processor.tokenizer, prompts, 3, 5, generator)
+    found = write(author.model, author.model, author.reads.words, prompts, 3, 5, generator)
     assert [text.startswith("The film") for text in found.texts] == [True] * 3 + [
         text.startswith("The film") for text in found.texts[3:]
     ]
@@ -145,19 +165,19 @@ def test_texts_are_drawn_with_their_probabilities(folders: tuple[Path, Path]) ->
 
 def test_ppo_takes_clipped_steps_on_the_same_texts(folders: tuple[Path, Path], tmp_path: Path) -> None:
     task = tuning(folders, tmp_path / "run", method="ppo", passes=3)
-    batches = task.batches(parts(task).train, task.fit(parts(task).train))
+    batches: Any = begun(task).batches(parts(task).train)
     sources = [batch.source for batch in islice(batches.epoch(0), 4)]
     assert sources == ["step 1 of pass 1"] * 3 + ["step 2 of pass 1"]
     assert [batch.source for batch in islice(batches.epoch(0, skip=2), 2)] == sources[2:]
-    predictor = task.learn(parts(task), CONSOLE)
+    predictor: Any = learn(task, parts(task), CONSOLE)
     examples = list(parts(task).train)[:24]
-    after = task.measure(predictor, examples, Drawing()).metrics
-    (before,) = task.baselines(predictor, examples, Drawing()).values()
+    after = predictor.measure(examples, MeasureDrawn())[1]
+    (before,) = predictor.baselines(examples, MeasureDrawn()).values()
     assert after["reward"] > before["reward"] + 0.5
     rows = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8")
     assert '"clipped"' in rows
     with pytest.raises(UserError, match="save_every is 6, but must be a multiple of the 4 passes"):
-        tuning(folders, tmp_path / "a", method="ppo").check()
+        Lesson(TASK, tuning(folders, tmp_path / "a", method="ppo")).check()
 
 
 def test_ppo_is_not_stopped_between_steps_on_the_same_texts(folders: tuple[Path, Path], tmp_path: Path) -> None:
@@ -166,7 +186,7 @@ def test_ppo_is_not_stopped_between_steps_on_the_same_texts(folders: tuple[Path,
     task.training.log_every = 1
     stop = [lambda row: os.kill(os.getpid(), signal.SIGINT) if row["step"] == 3 else None]
     with pytest.raises(Interrupted, match="stopped after step 6;"):
-        task.learn(parts(task), CONSOLE, callbacks=stop)
+        learn(task, parts(task), CONSOLE, callbacks=stop)
 
 
 @pytest.mark.parametrize(
@@ -180,11 +200,12 @@ def test_a_reward_that_is_constant_or_not_finite(
     folders: tuple[Path, Path], tmp_path: Path, change: float, message: str
 ) -> None:
     task = tuning(folders, tmp_path / "run")
+    skill = begun(task)
     with torch.no_grad():
-        for parameter in task.judge.model.parameters():
+        for parameter in skill.judge.model.parameters():
             parameter.fill_(change)
     with pytest.raises(UserError, match=message):
-        task.batches(parts(task).train, task.fit(parts(task).train))
+        skill.batches(parts(task).train)
 
 
 @pytest.mark.parametrize(
@@ -202,9 +223,10 @@ def test_a_kl_that_is_not_finite(
     folders: tuple[Path, Path], tmp_path: Path, changed: str, weight: float, message: str
 ) -> None:
     task = tuning(folders, tmp_path / "run")
-    batches: Any = task.batches(parts(task).train, task.fit(parts(task).train))
+    skill = begun(task)
+    batches: Any = skill.batches(parts(task).train)
     with torch.no_grad():
-        (task.policy if changed == "policy" else task.author.model).embedding.weight.fill_(weight)
+        (skill.model if changed == "policy" else skill.author.model).embedding.weight.fill_(weight)
     with pytest.raises(UserError, match=f"^step 1 of pass 1 stopped: {message}"):
         next(batches.epoch(0))
 
@@ -213,35 +235,32 @@ def test_a_reward_model_of_another_tokenizer_or_of_another_task(folders: tuple[P
     """It reads texts, so that its tokens may be others; a folder that holds no reward model is told at once."""
     small = {"embedding": 6, "width": 4, "dropout": 0.0}
     settings = Training(steps=1, validate_every=1, save_every=1)
-    examples = Pairs(tokens="characters", batch=400)
-    TrainReward(examples=examples, architecture=small, training=settings, out=tmp_path / "letters").learn(
-        Splits(pairs(), pairs(), pairs()), CONSOLE
-    )
+    letters = {"tokens": "characters", "batch": 400, "out": tmp_path / "letters"}
+    learn(REWARD.recipe(architecture=small, training=settings, **letters), Splits(pairs(), pairs(), pairs()), CONSOLE)
     task = tuning((folders[0], tmp_path / "letters"), tmp_path / "run")
-    batch = next(task.batches(parts(task).train, task.fit(parts(task).train)).epoch(0))
+    batch = next(begun(task).batches(parts(task).train).epoch(0))
     assert batch.targets["reward"].unique().numel() > 1
     with pytest.raises(UserError, match="was trained for the task language; --reward takes a reward model"):
-        tuning((folders[0], folders[0]), tmp_path / "run").check()
+        Lesson(TASK, tuning((folders[0], folders[0]), tmp_path / "run")).check()
 
 
 def test_dpo_learns_from_pairs_without_a_reward_model(folders: tuple[Path, Path], tmp_path: Path) -> None:
     training = Training(
         steps=30, learning_rate=5e-3, warmup=1, average=1, validate_every=15, save_every=15, precision="float32",
     )  # fmt: skip
+    texts = {"batch": 200, "validation_examples": 20}
     splits = Splits(pairs(), pairs(), pairs())
     out = tmp_path / "run"
-    examples = PreferencePairs(batch=200, validation_examples=20)
-    task = TrainDPO(start=folders[0], out=out, architecture=SIZES, training=training, examples=examples)
-    task.learn(splits, CONSOLE)
+    learn(DPO.recipe(start=folders[0], out=out, architecture=SIZES, training=training, **texts), splits, CONSOLE)
     predictor = foveate.load(out)
     assert len(predictor.run("The film").line.split()) > 2
-    measured = predictor.task.measure(predictor, list(pairs()), DrawingAfterPairs(reward=folders[1])).metrics
-    (before,) = predictor.task.baselines(predictor, list(pairs()), DrawingAfterPairs(reward=folders[1])).values()
+    measured = predictor.measure(list(pairs()), MeasureDrawnByReward(reward=folders[1]))[1]
+    (before,) = predictor.baselines(list(pairs()), MeasureDrawnByReward(reward=folders[1])).values()
     assert measured["accuracy"] > 90
     assert measured["reward"] > before["reward"] + 0.5
     assert measured["kl"] > 0.1
     with pytest.raises(UserError, match="beta is 0, but must be above 0"):
-        TrainDPO(start=folders[0], beta=0).check()
+        Lesson(DPO, DPO.recipe(start=folders[0], beta=0)).check()
 
 
 def test_losses_of_ppo_and_dpo_by_hand() -> None:
@@ -277,20 +296,21 @@ def test_losses_by_hand() -> None:
 def test_low_rank_updates_tune(folders: tuple[Path, Path], tmp_path: Path) -> None:
     """The layers that get none are those of the language model."""
     task = tuning(folders, tmp_path / "run", steps=5, lora=2)
-    tuned, before = task.learn(parts(task), CONSOLE).model.state_dict(), task.author.model.state_dict()
+    found: Any = learn(task, parts(task), CONSOLE)
+    tuned, before = found.model.state_dict(), found.author.model.state_dict()
     changed = {name for name, one in before.items() if not torch.equal(one, tuned[name])}
     assert changed
     assert all(name.endswith(("self.query.weight", "self.value.weight")) for name in changed)
     with pytest.raises(UserError, match="there is nothing to tune: name a language model with --from"):
-        TrainRLHF(reward=folders[1]).check()
+        Lesson(TASK, TASK.recipe(reward=folders[1])).check()
 
 
 def test_bad_input(folders: tuple[Path, Path], tmp_path: Path) -> None:
     task = tuning((folders[0], folders[0]), tmp_path / "a")
     with pytest.raises(UserError, match="--reward takes a reward model"):
-        task.learn(parts(task), CONSOLE)
+        learn(task, parts(task), CONSOLE)
     with pytest.raises(UserError, match="is a run of reward, but rlhf begins from one of language"):
-        tuning((folders[1], folders[1]), tmp_path / "b").check()
+        Lesson(TASK, tuning((folders[1], folders[1]), tmp_path / "b")).check()
     (tmp_path / "pairs.tsv").write_text("better\tworse\nonly one\n")
     with pytest.raises(UserError, match=r"pairs.tsv, line 2: one tab must stand between"):
         read_preferences([tmp_path / "pairs.tsv"])
@@ -298,4 +318,4 @@ def test_bad_input(folders: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no pair in it"):
         read_preferences([tmp_path / "pairs.tsv"])
     with pytest.raises(UserError, match="samples is 1, but must be at least 2"):
-        tuning(folders, tmp_path / "c", examples=Prompts(samples=1)).check()
+        Lesson(TASK, tuning(folders, tmp_path / "c", samples=1)).check()

@@ -13,24 +13,21 @@ import foveate
 from foveate.cli.train import settings
 from foveate.errors import UserError
 from foveate.tasks import TASKS
-from foveate.tasks.autoencode import Autoencode
-from foveate.tasks.cloze import Cloze, ClozeText
-from foveate.tasks.former.recipe import Training
+from foveate.tasks.autoencode import TASK as AUTOENCODE
+from foveate.tasks.cloze import TASK
+from foveate.tasks.learning import Lesson, learn
+from foveate.tasks.recipe import Recipe
 
 QUIET = Console(file=StringIO(), width=200)
 
 SIZES = {"width": 16, "heads": 2, "layers": 1, "feedforward": 24, "max_length": 32}
 
 
-def cloze(out: Path, data: Path, start: Path | None = None, **sizes: int) -> Cloze:
-    training = Training(steps=2, warmup=1, threads=1, average=1, validate_every=2, save_every=2, device="cpu")
-    return Cloze(
-        examples=ClozeText(data=(data,), vocabulary=90, max_length=30, batch=64),
-        start=start,
-        out=out,
-        training=training,
-        **({} if start and not sizes else {"architecture": {**SIZES, **sizes}}),
-    )
+def cloze(out: Path, data: Path, start: Path | None = None, **sizes: int) -> Recipe:
+    training = {"steps": 2, "warmup": 1, "threads": 1, "average": 1, "validate_every": 2, "save_every": 2}
+    text = {"data": data, "vocabulary": 90, "max_length": 30, "batch": 64, "device": "cpu"}
+    given = {} if start and not sizes else {"architecture": {**SIZES, **sizes}}
+    return TASK.recipe(start=start, out=out, **training, **text, **given)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +36,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     first, *_ = tiny_prose.write_files(folder)
     (folder / "other.txt").write_text("Zebras quarrel.\n\nA quick zebra naps.\n\n" * 20, encoding="utf-8")
-    cloze(folder / "first", first).learn(console=QUIET)
+    learn(cloze(folder / "first", first), console=QUIET)
     return folder
 
 
@@ -47,17 +44,17 @@ def test_a_run_goes_on_with_other_text(place: Path, tmp_path: Path) -> None:
     recipe = cloze(tmp_path / "next", place / "other.txt", place / "first")
     assert recipe.architecture.width == 16
     first = foveate.load(place / "first")
-    begun = recipe.build(**first.processor.sizes())
+    begun = Lesson(TASK, recipe).build(**first.processor.sizes())
     assert all(torch.equal(one, first.model.state_dict()[name]) for name, one in begun.state_dict().items())
-    found = recipe.learn(console=QUIET)
-    assert found.processor.tokenizer.pieces(range(20)) == first.processor.tokenizer.pieces(range(20))
-    assert len(found.processor.tokenizer) == len(first.processor.tokenizer)
+    found = learn(recipe, console=QUIET)
+    assert found.processor.reads.tokenizer.pieces(range(20)) == first.processor.reads.tokenizer.pieces(range(20))
+    assert len(found.processor.reads.tokenizer) == len(first.processor.reads.tokenizer)
     assert str(place / "first") in found.description["contents"]
 
 
 def test_what_a_run_began_from_may_go(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "first", tmp_path / "first")
-    cloze(tmp_path / "next", place / "other.txt", tmp_path / "first").learn(console=QUIET)
+    learn(cloze(tmp_path / "next", place / "other.txt", tmp_path / "first"), console=QUIET)
     shutil.rmtree(tmp_path / "first")
     assert foveate.load(tmp_path / "next").run("A quick [MASK] naps.")
 
@@ -70,19 +67,19 @@ def test_flags_and_the_sizes_of_the_run(place: Path) -> None:
 
 def test_a_run_of_another_task(place: Path) -> None:
     with pytest.raises(UserError, match=r"first is a run of cloze, but autoencode begins from one of its own$"):
-        Autoencode(start=place / "first")
+        AUTOENCODE.recipe(start=place / "first")
 
 
 def test_other_sizes(place: Path, tmp_path: Path) -> None:
     wrong = cloze(tmp_path / "next", place / "other.txt", place / "first", width=8)
     with pytest.raises(UserError, match=r"probably it has other sizes: leave them out$"):
-        wrong.learn(console=QUIET)
+        learn(wrong, console=QUIET)
 
 
 def test_another_family(place: Path, tmp_path: Path) -> None:
-    other = Cloze(start=place / "first", model="xlnet-tiny", out=tmp_path / "next")
+    other = TASK.recipe(start=place / "first", model="xlnet-tiny", out=tmp_path / "next")
     with pytest.raises(UserError, match=r"first is a bert, but xlnet-tiny is a xlnet$"):
-        other.check()
+        Lesson(TASK, other).check()
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -21,11 +21,12 @@ from foveate.cli import main
 from foveate.data import LabelledText, Splits
 from foveate.data.images.labelled import images_of_arrays
 from foveate.errors import UserError
+from foveate.forms.prose import passages_of
 from foveate.interop.keys import bert
 from foveate.tasks.classify import TASK as CLASSIFY
 from foveate.tasks.classify_image import TASK as CLASSIFY_IMAGE
 from foveate.tasks.former.recipe import Training
-from foveate.tasks.language import Language
+from foveate.tasks.language import TASK as LANGUAGE
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.loading import recipe as make_recipe
 from foveate.tasks.protocols import NoOptions
@@ -200,13 +201,19 @@ def test_low_rank_updates_leave_the_body_alone_and_are_merged(tmp_path: Path) ->
     torch.testing.assert_close(state[f"{name}.weight"], merged)
 
 
+def passages(recipe: Recipe, count: int, seed: int) -> Splits[Any]:
+    """Passages of made-up prose, as a language model learns them."""
+    prose = tiny_prose.prose(count, seed)
+    found = passages_of(prose, recipe.reads.passages(prose))
+    return Splits(found, found, found)
+
+
 def test_a_language_model_of_any_sizes_learns_to_label_texts(tmp_path: Path) -> None:
     """Without --model, the classifier has the sizes of the run."""
     training = Training(steps=2, validate_every=2, save_every=2, average=1)
     sizes = SIZES | {"positions": "rotary"}
-    writer = Language(model="gpt-tiny", out=tmp_path / "gpt", training=training, architecture=sizes)
-    passages = writer.passages(tiny_prose.prose(300, 1))
-    writer.learn(Splits(passages, passages, passages), CONSOLE)
+    writer = LANGUAGE.recipe(model="gpt-tiny", out=tmp_path / "gpt", training=training, architecture=sizes)
+    learn(writer, passages(writer, 300, 1), CONSOLE)
     task = CLASSIFY.recipe(
         start=tmp_path / "gpt", out=tmp_path / "run", training=training, architecture={"pooling": "mean"}
     )
@@ -223,20 +230,19 @@ def test_a_language_model_of_any_sizes_learns_to_label_texts(tmp_path: Path) -> 
 def test_a_language_model_goes_on_from_another_text(tmp_path: Path, tie: bool) -> None:
     """With its tokenizer, and with the layer that predicts words."""
     training = Training(steps=2, validate_every=2, save_every=2, average=1)
-    first = Language(model="gpt-tiny", out=tmp_path / "gpt", training=training, architecture=SIZES | {"tie": tie})
-    passages = first.passages(tiny_prose.prose(300, 1))
-    first.learn(Splits(passages, passages, passages), CONSOLE)
+    sizes = SIZES | {"tie": tie}
+    first = LANGUAGE.recipe(model="gpt-tiny", out=tmp_path / "gpt", training=training, architecture=sizes)
+    learn(first, passages(first, 300, 1), CONSOLE)
     still = Training(steps=1, learning_rate=1e-12, validate_every=1, save_every=1, average=1)
-    task = Language(model="gpt-tiny", start=tmp_path / "gpt", out=tmp_path / "more", training=still)
-    others = task.passages(tiny_prose.prose(200, 2))
-    task.learn(Splits(others, others, others), CONSOLE)
+    task = LANGUAGE.recipe(model="gpt-tiny", start=tmp_path / "gpt", out=tmp_path / "more", training=still)
+    learn(task, passages(task, 200, 2), CONSOLE)
     before, after = foveate.load(tmp_path / "gpt"), foveate.load(tmp_path / "more")
-    assert before.processor.tokenizer.encode(["the dog"]) == after.processor.tokenizer.encode(["the dog"])
+    assert before.processor.reads.words.encode(["the dog"]) == after.processor.reads.words.encode(["the dog"])
     found, expected = after.model.state_dict(), before.model.state_dict()
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value, rtol=0, atol=1e-9)
-    assert str(tmp_path / "gpt") in task.contents()
+    assert str(tmp_path / "gpt") in after.description["contents"]
 
 
 @pytest.fixture(scope="module")
@@ -244,11 +250,9 @@ def language_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recurrent language model of two layers."""
     out = tmp_path_factory.mktemp("language") / "run"
     training = Training(steps=2, validate_every=2, save_every=2, average=1)
-    writer = Language(
-        out=out, training=training, architecture={"width": 14, "embedding": 10, "tie": False, "layers": 2}
-    )
-    passages = writer.passages(tiny_prose.prose(300, 1))
-    writer.learn(Splits(passages, passages, passages), CONSOLE)
+    sizes = {"width": 14, "embedding": 10, "tie": False, "layers": 2}
+    writer = LANGUAGE.recipe(out=out, training=training, architecture=sizes)
+    learn(writer, passages(writer, 300, 1), CONSOLE)
     return out
 
 

@@ -18,10 +18,13 @@ from spoken_tones import RATE, random_texts, speak, write_table
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
-from foveate.tasks.answers.transcripts import Search, TimedSearch
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.looking import File
-from foveate.tasks.transcribe import SpokenTexts, Transcribe
+from foveate.forms.transcripts import SearchOptions, TimeOptions
+from foveate.tasks.learning import learn
+from foveate.tasks.loading import recipe as make_recipe
+from foveate.tasks.looking import File, open_model
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.transcribe import TASK
+from foveate.training import Training
 from foveate.viewer import Audio
 
 CONSOLE = Console(file=StringIO())
@@ -40,19 +43,19 @@ SIZES = {
 }
 
 
-def recipe(out: Path, data: Path, model: str, steps: int, validation: tuple[Path, ...] = ()) -> Transcribe:
+def recipe(out: Path, data: Path, model: str, steps: int, validation: tuple[Path, ...] = (), **more: Any) -> Recipe:
     training = Training(
         steps=steps,
         learning_rate=7e-3,
         schedule="cosine",
         warmup=20,
-        label_smoothing=0.0,
         validate_every=500,
         save_every=500,
         precision="float32",
     )
-    examples = SpokenTexts(data=(data,), validation=validation, batch=1500, augment=False)
-    return Transcribe(examples=examples, model=model, architecture=SIZES[model], out=out, training=training)
+    usual = {"batch": 1500, "augment": False, "label_smoothing": 0.0, "architecture": SIZES[model]}
+    chosen = {**usual, **more, "data": data, "validation": validation}
+    return make_recipe("transcribe", **chosen, model=model, out=out, training=training)
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +71,7 @@ def run(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained model of tones, which makes no mistake."""
     torch.manual_seed(0)
     out = tmp_path_factory.mktemp("transcribe") / "run"
-    task = recipe(out, tables / "train.tsv", "speech-transformer-tiny", 240, (tables / "test.tsv",))
-    task.learn(console=CONSOLE)
+    learn(recipe(out, tables / "train.tsv", "speech-transformer-tiny", 240, (tables / "test.tsv",)), console=CONSOLE)
     return out
 
 
@@ -85,7 +87,7 @@ def test_listen_attend_and_spell_learns_too(tables: Path, tmp_path: Path) -> Non
     torch.manual_seed(0)
     task = recipe(tmp_path / "run", tables / "train.tsv", "las-tiny", 60)
     task.training.log_every = 20
-    predictor = task.learn(console=CONSOLE)
+    predictor = learn(task, console=CONSOLE)
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     first, *_, last = [line["ctc"] for line in lines if "ctc" in line]
     assert last < 0.7 * first
@@ -104,7 +106,9 @@ def test_run_prints_a_line_for_each_file(
     soundfile.write(tmp_path / "nan.wav", np.array([0.1, np.nan]), RATE, subtype="FLOAT")
     soundfile.write(tmp_path / "silent.wav", np.zeros(4000), RATE)
     names = ["broken.wav", "abc.wav", "empty.wav", "nan.wav", "silent.wav", "missing.wav"]
-    main(["run", str(run), *(str(tmp_path / name) for name in names)])
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(run), *(str(tmp_path / name) for name in names)])
+    assert ended.value.code == 2
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert lines[1] == f"{tmp_path / 'abc.wav'}\tabc"
@@ -113,10 +117,11 @@ def test_run_prints_a_line_for_each_file(
     assert len(reported) == 5
     for part in ("is truncated", "has no samples", "not numbers", "is silent", "there is no file"):
         assert sum(part in line for line in reported) == 1
-    main(["run", str(run), "--json", str(tmp_path / "silent.wav"), str(tmp_path / "abc.wav")])
+    with pytest.raises(SystemExit):
+        main(["run", str(run), "--json", str(tmp_path / "silent.wav"), str(tmp_path / "abc.wav")])
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     silent = str(tmp_path / "silent.wav")
-    assert first == {"input": silent, "place": silent, "error": f"{tmp_path / 'silent.wav'} is silent"}
+    assert first == {"input": silent, "error": f"{tmp_path / 'silent.wav'} is silent"}
     assert (second["text"], second["seconds"]) == ("abc", 0.55)
     assert -1 < second["log_prob"] < 0
 
@@ -139,7 +144,7 @@ def test_long_sounds_are_cut(run: Path, tmp_path: Path, capsys: pytest.CaptureFi
     main(["run", str(run), str(tmp_path / "long.wav")])
     assert capsys.readouterr().out.split("\t")[1] == "ab ca\n"
     with pytest.raises(UserError, match=r"^cut is 0.1, but must be at least 0.5 seconds$"):
-        Search(cut=0.1).check()
+        SearchOptions(cut=0.1).check()
 
 
 def test_a_picture_of_the_alignment(run: Path, tmp_path: Path) -> None:
@@ -163,26 +168,27 @@ def test_the_times_of_words(run: Path, tmp_path: Path, capsys: pytest.CaptureFix
     first, second = json.loads(capsys.readouterr().out)["words"]
     assert (first["word"], second["word"]) == ("ab", "ca")
     assert 0 <= first["start"] <= first["end"] <= second["start"] <= second["end"] <= 1
-    figure = foveate.load(run).picture(foveate.load(run).run(tmp_path / "two.wav", TimedSearch(times=True)))
+    figure = foveate.load(run).picture(foveate.load(run).run(tmp_path / "two.wav", TimeOptions(times=True)))
     assert [text.get_text() for text in figure.axes[0].texts] == ["ab", "ca"]
 
 
 @pytest.mark.parametrize("model", ["las-tiny", "speech-transformer-tiny"])
 def test_a_look_shows_characters_over_the_sound(model: str, tables: Path, run: Path, tmp_path: Path) -> None:
     if model == "las-tiny":
-        recipe(tmp_path / "run", tables / "test.tsv", model, 1, (tables / "test.tsv",)).learn(console=CONSOLE)
-    predictor = foveate.load(tmp_path / "run" if model == "las-tiny" else run)
+        learn(recipe(tmp_path / "run", tables / "test.tsv", model, 1, (tables / "test.tsv",)), console=CONSOLE)
+    viewer = open_model(tmp_path / "run" if model == "las-tiny" else run)
+    reads = viewer.skill.processor.reads
     speak_to = File("test0.wav", (tables / "test0.wav").read_bytes())
-    seen = predictor.task.look(predictor, speak_to, 1000)
+    seen = viewer.look(speak_to, 1000)
     text = seen.notes[1].removeprefix("Transcript: ")
     (cross,) = (site for site in seen.sight.sites if site == "speller" or site.endswith("cross"))
     queries, keys = seen.tokens[cross]
     assert queries == [*text, "[END]"]
     assert isinstance(keys, Audio)
-    assert keys.seconds == pytest.approx(predictor.processor.longest, abs=0.6)
-    predictor.processor.longest = 0.1
+    assert keys.seconds == pytest.approx(reads.longest, abs=0.6)
+    reads.longest = 0.1
     with pytest.raises(UserError, match=r"test0.wav lasts .* seconds, but the longest sound that .* learned from 0\.1"):
-        predictor.task.look(predictor, speak_to, 1000)
+        viewer.look(speak_to, 1000)
 
 
 def test_sound_from_a_pipe(
@@ -221,7 +227,7 @@ def test_unusable_sounds_are_left_out_of_the_training(tables: Path, tmp_path: Pa
     table = tmp_path / "train.tsv"
     soundfile.write(tmp_path / "silent.wav", np.zeros(4000), RATE)
     table.write_text(f"silent.wav\ta\n{tables / 'test0.wav'}\tb\n")
-    dataset = recipe(tmp_path, table, "las-tiny", 1).read([table])
+    dataset = TASK.read([table], recipe(tmp_path, table, "las-tiny", 1))
     assert dataset.report == (
         f"train.tsv: 1 sounds (0.0 minutes; left out 1, the first because {tmp_path / 'silent.wav'} is silent)"
     )
@@ -238,23 +244,34 @@ def test_unusable_sounds_are_left_out_of_the_training(tables: Path, tmp_path: Pa
 def test_tables_that_cannot_be_read(content: str, message: str, tables: Path, tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text(content.format(tables / "test0.wav"))
     with pytest.raises(UserError, match=f"t.tsv, {message}"):
-        recipe(tmp_path, tmp_path / "t.tsv", "las-tiny", 1).read([tmp_path / "t.tsv"])
+        TASK.read([tmp_path / "t.tsv"], recipe(tmp_path, tmp_path / "t.tsv", "las-tiny", 1))
+
+
+def test_a_run_goes_on_with_more_characters(run: Path, tables: Path, tmp_path: Path) -> None:
+    """New characters are behind the known ones, and spectrograms stay as they are."""
+    table = tables / "more.tsv"
+    table.write_text("".join(f"test{number}.wav\té{text}\n" for number, text in enumerate(random_texts(12, 2))))
+    chosen = {"data": table, "validation": table, "batch": 1500, "steps": 1, "average": 1}
+    found = learn(make_recipe("transcribe", start=run, out=tmp_path / "next", **chosen), console=CONSOLE)
+    trained = foveate.load(run).processor
+    assert found.processor.writes.characters == trained.writes.characters + "é"
+    assert found.processor.reads.log_mel == trained.reads.log_mel
+    assert found.model.config.vocabulary == foveate.load(run).model.config.vocabulary + 1
 
 
 def test_a_sound_longer_than_a_batch(tables: Path, tmp_path: Path) -> None:
     task = recipe(tmp_path / "run", tables / "train.tsv", "las-tiny", 1)
     task.examples.batch = 30
     with pytest.raises(UserError, match=r"takes \d+ places, but a batch has only 30: raise --batch"):
-        task.learn(console=CONSOLE)
+        learn(task, console=CONSOLE)
 
 
 def test_the_same_training_twice_is_the_same(tables: Path, tmp_path: Path) -> None:
     weights = []
     for name in ("one", "two"):
         torch.manual_seed(0)
-        task = recipe(tmp_path / name, tables / "test.tsv", "las-tiny", 2, (tables / "test.tsv",))
-        task.examples.augment = True
-        task.learn(console=CONSOLE)
+        table = tables / "test.tsv"
+        learn(recipe(tmp_path / name, table, "las-tiny", 2, (table,), augment=True), console=CONSOLE)
         weights.append((tmp_path / name / "model.safetensors").read_bytes())
     assert weights[0] == weights[1]
 
@@ -265,7 +282,8 @@ def test_a_processor_with_values_that_cannot_be(run: Path, tmp_path: Path, chang
     shutil.copytree(run, folder)
     content = json.loads((folder / "processor.json").read_text())
     if "log_mel" in changes:
-        changes = {"log_mel": content["log_mel"] | changes["log_mel"]}
-    (folder / "processor.json").write_text(json.dumps(content | changes))
+        changes = {"log_mel": content["reads"]["log_mel"] | changes["log_mel"]}
+    content["reads"] |= changes
+    (folder / "processor.json").write_text(json.dumps(content))
     with pytest.raises(UserError, match=r"processor.json is damaged: (the longest sound|a step of)"):
         foveate.load(folder)

@@ -16,9 +16,12 @@ from foveate.cli import main
 from foveate.data.sounds.files import read_sound
 from foveate.data.sounds.whisper_features import WhisperFeatures
 from foveate.errors import UserError
-from foveate.tasks.answers.word_times import word_times
-from foveate.tasks.public.whisper import WhisperOptions
-from foveate.tasks.public.whisper_tokens import plain_words
+from foveate.forms.whisper import WhisperOptions
+from foveate.forms.whisper_tokens import plain_words
+from foveate.forms.word_times import word_times
+from foveate.tasks.looking import open_model
+from foveate.tasks.skill import Skill
+from foveate.viewer.protocol import File
 
 SPECIAL = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|fr|>", "<|translate|>", "<|transcribe|>"]
 
@@ -86,11 +89,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_text_of_transformers(english: Path, sound: Path) -> None:
     """Greedily, with the tokens that the folder suppresses."""
     transcriber = foveate.load(english)
+    assert isinstance(transcriber, Skill)
+    writes = transcriber.processor.writes
     found = transcriber.run(sound)
     theirs = transformers.WhisperForConditionalGeneration.from_pretrained(english)
     features = torch.from_numpy(WhisperFeatures()(read_sound(sound)).T[None].copy())
     tokens, values = (
-        [transcriber.tokens.start, transcriber.tokens.silent],
+        [writes.known.start, writes.known.silent],
         json.loads((english / "generation_config.json").read_text()),
     )
     with torch.no_grad():
@@ -100,9 +105,9 @@ def test_the_text_of_transformers(english: Path, sound: Path) -> None:
             if len(tokens) == 2:
                 logits[values["begin_suppress_tokens"]] = -torch.inf
             tokens.append(int(logits.argmax()))
-            if tokens[-1] == transcriber.tokens.end:
+            if tokens[-1] == writes.known.end:
                 break
-    assert found.text == transcriber.tokenizer.decode([tokens[2:]])[0].strip()
+    assert found.text == writes.tokenizer.decode([tokens[2:]])[0].strip()
     assert found.text
 
 
@@ -120,10 +125,13 @@ def test_run_from_the_command_line(
     english: Path, multilingual: Path, sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     soundfile.write(tmp_path / "silent.wav", np.zeros(4000), 8000)
-    main(["run", str(english), str(tmp_path / "silent.wav"), str(sound), "--json", "--times"])
-    first, second = map(json.loads, capsys.readouterr().out.splitlines())
     silent = str(tmp_path / "silent.wav")
-    assert first == {"input": silent, "place": silent, "error": f"{tmp_path / 'silent.wav'} is silent"}
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(english), silent, str(sound), "--json", "--times"])
+    assert ended.value.code == 2
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first == {"input": silent, "error": f"{tmp_path / 'silent.wav'} is silent"}
+    assert second["place"] == str(sound)
     assert second["seconds"] == 2
     assert second["words"][0].keys() == {"word", "start", "end"}
     main(["run", str(multilingual), str(sound), "--picture", str(tmp_path / "a.png")])
@@ -132,6 +140,21 @@ def test_run_from_the_command_line(
     capsys.readouterr()
     main(["eval", str(english), "--data", str(tmp_path / "t.tsv"), "--json"])
     assert json.loads(capsys.readouterr().out)["ways"][english.name]["word_error_rate"] > 0
+
+
+def test_a_look_shows_tokens_over_the_window(multilingual: Path, sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without transformers, which looks at its own models."""
+    transcriber = foveate.load(multilingual)
+    monkeypatch.setattr("foveate.tasks.looking.has_transformers", lambda: False)
+    found = open_model(multilingual).look(File("a.wav", sound.read_bytes()), 2000)
+    tokens, window = found.tokens["decoder.0.cross"]
+    assert tokens[-1] == "[END]"
+    assert tokens[2] == "<|notimestamps|>"
+    assert window.seconds == 30
+    assert found.sight["decoder.0.cross"].shape == (1, 3, len(tokens), 1500)
+    assert found.picture is not None
+    with pytest.raises(UserError, match="is a folder of Hugging Face's"):
+        transcriber.save("copy")
 
 
 def test_what_cannot_be(english: Path, multilingual: Path, sound: Path) -> None:

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from foveate import create
+from foveate.data.tokens.tokenizers import train_words
+from foveate.forms.caption import CaptionAnswer, CaptionText
+from foveate.metrics.attention_in_boxes import area, share_in_box
 from foveate.sight import look
-from foveate.special_tokens import LEARNED
-from foveate.tasks.answers.word_maps import area, share_in_box, word_maps
 
 
 def test_places_count_by_their_area_in_the_box() -> None:
@@ -17,19 +18,29 @@ def test_places_count_by_their_area_in_the_box() -> None:
     assert area((0.125, 0.0, 0.5, 0.5)) == pytest.approx(3 / 16)
 
 
+def form() -> CaptionText:
+    return CaptionText(tokenizer=train_words(["a b c d e f g"] * 2, 99))
+
+
 @pytest.mark.parametrize("preset", ["show-attend-tell-tiny", "captioner-transformer-tiny"])
 def test_the_map_of_a_token_is_of_the_step_that_writes_it(preset: str) -> None:
     torch.manual_seed(1)
-    model = create(preset, vocabulary=11).eval()
-    pixels = torch.randn(2, 3, 24, 24)
-    found = word_maps(model, pixels, [[5, 6, 7], [8]], LEARNED)
-    assert [tuple(one.shape) for one in found] == [(3, 3, 3), (1, 3, 3)]
+    model, writes, answer = create(preset, vocabulary=11).eval(), form(), CaptionAnswer(tokens=[5, 6, 7])
+    pixels = torch.randn(1, 3, 24, 24)
+    with torch.inference_mode(), look(model) as sight:
+        model(pixels=pixels, **writes.teach(answer))
+    rows = writes.rows(sight, model, answer, 0)
+    assert [row.weights.shape for row in rows] == [(9,)] * 3
     with torch.inference_mode(), look(model, sites=["decoder", "*cross"]) as sight:
-        model(pixels, torch.tensor([[1, 5, 6], [1, 0, 0]]))
+        model(pixels, torch.tensor([[1, 5, 6]]))
     every = [sight[site].weights().mean(1) for site in sight.sites]
-    assert any(torch.allclose(found[0].flatten(1), weights[0]) for weights in every)
-    torch.testing.assert_close(found[1].sum((1, 2)), torch.ones(1))
+    found = torch.stack([row.weights for row in rows])
+    assert any(torch.allclose(found, weights[0], atol=1e-6) for weights in every)
+    torch.testing.assert_close(found.sum(1), torch.ones(3))
 
 
 def test_a_model_without_attention_has_no_maps() -> None:
-    assert word_maps(create("show-tell-tiny", vocabulary=11).eval(), torch.randn(1, 3, 24, 24), [[5]], LEARNED) is None
+    model, writes, answer = create("show-tell-tiny", vocabulary=11).eval(), form(), CaptionAnswer(tokens=[5])
+    with torch.inference_mode(), look(model) as sight:
+        model(pixels=torch.randn(1, 3, 24, 24), **writes.teach(answer))
+    assert writes.rows(sight, model, answer, 0) == []

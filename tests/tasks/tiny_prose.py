@@ -6,10 +6,9 @@ from typing import Any
 
 from foveate.data import Splits
 from foveate.data.text.documents import Paragraph, Prose
-from foveate.tasks.autoencode import Autoencode
-from foveate.tasks.examples.prose_text import AutoencodeText, LanguageText
-from foveate.tasks.former.recipe import Training
-from foveate.tasks.language import Language
+from foveate.tasks.autoencode import TASK as AUTOENCODE
+from foveate.tasks.language import TASK as LANGUAGE
+from foveate.tasks.recipe import Recipe
 
 SAYINGS = {
     "sea": ("The whale", "The ship", "A sailor"),
@@ -43,20 +42,19 @@ def write_files(folder: Path) -> list[Path]:
     return paths
 
 
-def training(steps: int, **changes: Any) -> Training:
-    settled = {"learning_rate": 1e-2, "schedule": "constant", "warmup": 5, "average": 1, "device": "cpu"}
-    return Training(steps=steps, label_smoothing=0.0, **{**settled, **changes})
+SETTINGS = {"learning_rate": 1e-2, "schedule": "constant", "warmup": 5, "average": 1, "device": "cpu"}
+"""How tiny models are trained."""
 
 
-def language(out: Path, steps: int, model: str = "rnn-conditioned", **text: Any) -> Language:
+def language(out: Path, steps: int, model: str = "rnn-conditioned", **changes: Any) -> Recipe:
     sizes = {"embedding": 24, "width": 24, "dropout": 0.0}
-    text = {"vocabulary": 90, "batch_tokens": 256, "validation_passages": 20, **text}
-    return Language(examples=LanguageText(**text), model=model, out=out, architecture=sizes, training=training(steps))
+    text = {"vocabulary": 90, "batch": 256, "validation_examples": 20}
+    settings = {**SETTINGS, **text, "model": model, "architecture": sizes, **changes}
+    return LANGUAGE.recipe(steps=steps, out=out, **settings)
 
 
-def autoencode(out: Path, steps: int, model: str = "rnn-autoencoder", **text: Any) -> Autoencode:
+def autoencode(out: Path, steps: int, model: str = "rnn-autoencoder", **changes: Any) -> Recipe:
     sizes = {"embedding": 24, "width": 48, "dropout": 0.0}
-    text = {"vocabulary": 90, "batch_tokens": 256, "validation_passages": 20, **text}
-    return Autoencode(
-        examples=AutoencodeText(**text), model=model, out=out, architecture=sizes, training=training(steps)
-    )
+    text = {"vocabulary": 90, "batch": 256, "validation_examples": 20}
+    settings = {**SETTINGS, **text, "model": model, "architecture": sizes, **changes}
+    return AUTOENCODE.recipe(steps=steps, out=out, **settings)

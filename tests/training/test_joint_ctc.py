@@ -32,7 +32,7 @@ def test_as_the_sum_over_all_paths() -> None:
     ctc = torch.randn(3, 5, 6, requires_grad=True)
     output = SpeechOutput(logits, ctc=ctc, ctc_lengths=torch.tensor([5, 2, 3]))
     plain = CrossEntropy(0.1)(Output(logits), batch)
-    loss = JointCTC(CrossEntropy(0.1), 0.7, LEARNED)(output, batch)
+    loss = JointCTC(0.1, ctc=0.7)(output, batch)
     expected = minus_log_probability(ctc[0].detach(), [4, 5]) + minus_log_probability(ctc[2, :3].detach(), [5])
     torch.testing.assert_close(float(loss.log["ctc"]), expected, atol=1e-4, rtol=0)
     torch.testing.assert_close(float(loss.total.detach()), float(plain.total) + 0.7 * expected, atol=1e-4, rtol=0)
@@ -46,4 +46,4 @@ def test_models_without_logits_for_it_have_the_loss_of_the_decoder() -> None:
     logits, batch = torch.randn(1, 3, 6), label_batch({}, labels, "sounds")
     expected = CrossEntropy(0.1)(Output(logits), batch).total
     for output in (Output(logits), SpeechOutput(logits)):
-        assert torch.equal(JointCTC(CrossEntropy(0.1), 0.7, LEARNED)(output, batch).total, expected)
+        assert torch.equal(JointCTC(0.1, ctc=0.7)(output, batch).total, expected)

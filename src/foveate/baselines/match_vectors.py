@@ -16,7 +16,6 @@ from torch import Tensor
 
 from foveate.contracts import Tokenizer
 from foveate.data import Judged
-from foveate.data.text.match_processor import MatchProcessor
 
 WIDTH = 200
 """Singular vectors that are kept; half of them where there are fewer."""
@@ -33,15 +32,18 @@ Measure = Callable[[Sequence[Judged]], list[float]]
 Tokens = list[list[int]]
 
 
-def vector_measures(processor: MatchProcessor, pairs: Sequence[tuple[str, str]]) -> dict[str, Measure]:
-    """Cosines of both texts' vectors, counted in the training pairs; of TF-IDF only where both share a vocabulary."""
-    sources, targets = processor.encode(pairs)
+def vector_measures(tokenizers: tuple[Tokenizer, Tokenizer], pairs: Sequence[tuple[str, str]]) -> dict[str, Measure]:
+    """Cosines of both texts' vectors, counted in the training pairs; of TF-IDF only where both share a vocabulary.
+
+    `tokenizers` are that of the first texts and that of the second ones.
+    """
+    sources, targets = _encode(tokenizers, pairs)
     found: dict[str, Measure] = {}
-    if _pieces(processor.source) == _pieces(processor.target):
-        rarity = token_rarity([*sources, *targets], len(processor.source))
-        found["cosine of TF-IDF"] = lambda judged: count_cosines(*_encode(processor, judged), rarity)
-    first, second = latent_vectors(sources, targets, (len(processor.source), len(processor.target)))
-    found["cosine of LSA vectors"] = lambda judged: latent_cosines(*_encode(processor, judged), first, second)
+    if _pieces(tokenizers[0]) == _pieces(tokenizers[1]):
+        rarity = token_rarity([*sources, *targets], len(tokenizers[0]))
+        found["cosine of TF-IDF"] = lambda judged: count_cosines(*_encode_judged(tokenizers, judged), rarity)
+    first, second = latent_vectors(sources, targets, (len(tokenizers[0]), len(tokenizers[1])))
+    found["cosine of LSA vectors"] = lambda judged: latent_cosines(*_encode_judged(tokenizers, judged), first, second)
     return found
 
 
@@ -50,9 +52,13 @@ def _pieces(tokenizer: Tokenizer) -> list[str]:
     return tokenizer.pieces([*range(len(tokenizer))])
 
 
-def _encode(processor: MatchProcessor, pairs: Sequence[Judged]) -> tuple[Tokens, Tokens]:
-    sources, targets = processor.encode([(pair.source, pair.target) for pair in pairs])
-    return sources, targets
+def _encode(tokenizers: tuple[Tokenizer, Tokenizer], pairs: Sequence[tuple[str, str]]) -> tuple[Tokens, Tokens]:
+    source, target = tokenizers
+    return source.encode([one for one, _ in pairs]), target.encode([other for _, other in pairs])
+
+
+def _encode_judged(tokenizers: tuple[Tokenizer, Tokenizer], pairs: Sequence[Judged]) -> tuple[Tokens, Tokens]:
+    return _encode(tokenizers, [(pair.source, pair.target) for pair in pairs])
 
 
 def token_rarity(texts: Sequence[Sequence[int]], vocabulary: int) -> Float[Tensor, "N"]:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from foveate.data.images.labelled import ImageFormat
-from foveate.data.images.word_images import WordImage, WordImageProcessor
+from foveate.data.images.word_images import WordImage, grey
 
 TOGETHER = 64
 """Images whose nearest one is searched at once."""
@@ -37,7 +37,7 @@ def _writing(examples: Sequence[WordImage]) -> Float32[np.ndarray, "N D"]:
     """Each image as a unit vector: scaled to 16 x 48, without its mean, letters positive where they are fewer."""
     vectors = np.empty((len(examples), 16 * 48), np.float32)
     for row, example in enumerate(examples):
-        pixels = np.asarray(WordImageProcessor.grey(example.read()).resize((48, 16)), np.float32)
+        pixels = np.asarray(grey(example.read()).resize((48, 16)), np.float32)
         pixels = pixels - pixels.mean()
         vectors[row] = (pixels * np.sign((pixels**3).mean() or 1)).ravel()
     return vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-6)

@@ -102,7 +102,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def _reason(failure: Failure) -> str:
     """Why an input could not be read, with its name or its beginning."""
-    named = failure.given in failure.reason or quoted(failure.given) in failure.reason
+    place = failure.given.partition("\t")[0]  # of an image with a question about it
+    named = place in failure.reason or quoted(failure.given) in failure.reason
     return failure.reason if named else f"{failure.given}: {failure.reason}"
 
 

@@ -6,13 +6,11 @@ from foveate.data.text.documents import Paragraph, Passage, Prose, joined, sente
 from foveate.data.text.files import read_lines, read_sentences, utf8
 from foveate.data.text.labelled import Labelled, LabelledText
 from foveate.data.text.lexicon import SPELLINGS, Lexicon, load_lexicon
-from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, judged_pairs, match_inputs
+from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, judged_pairs
 from foveate.data.text.parallel_corpus import ParallelText
 from foveate.data.text.prose_batches import (
     encode_sentences,
-    paragraph_batches,
 )
-from foveate.data.text.source_batches import source_batches
 from foveate.data.text.tagged import Tagged
 from foveate.data.tokens.tokenizers import (
     TRAINERS,
@@ -50,13 +48,10 @@ __all__ = [
     "join_pieces",
     "joined",
     "load_tokenizer",
-    "match_inputs",
     "open_source",
-    "paragraph_batches",
     "read_lines",
     "read_sentences",
     "sentences",
-    "source_batches",
     "text_batches",
     "train_bpe",
     "utf8",

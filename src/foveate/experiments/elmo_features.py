@@ -105,7 +105,7 @@ def run(options: ElmoFeatures, console: Console) -> Comparison:
     tokenizer = train_words(splits.train.texts(), options.vocabulary, lowercase=True)
     names = [*splits.train.check().labels]
     parts = [
-        _read(side, names, tokenizer, predictor.model, predictor.processor.tokenizer)
+        _read(side, names, tokenizer, predictor.model, predictor.processor.reads.tokenizer)
         for side in (splits.train, splits.dev, splits.test)
     ]
     table, raw = Table(["the classifier reads", "accuracy", "on the validation part"]), dict[str, Any]()

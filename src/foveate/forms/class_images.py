@@ -63,7 +63,7 @@ class ClassName(InputForm):
 
     def extend(self, trained: "ClassName", train: Dataset[Any]) -> "ClassName":
         """With new labels behind the known ones."""
-        return ClassName(dict.fromkeys(trained.labels, 0) | self.labels)
+        return ClassName(dict.fromkeys(trained.labels, 0) | count_labels(example.label for example in train))
 
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.labels)}
@@ -289,7 +289,7 @@ class ClassImages(OutputForm):
             raise UserError(f"place is {row} {column}, but the feature map has {side} x {side} places, from 0")
         return [Row(answer.label, weights[row * side + column])]
 
-    def draw(self, answer: Generated, rows: Sequence[Row], grid: GridFinder) -> Picture:
+    def draw(self, answer: Generated, value: str, rows: Sequence[Row], grid: GridFinder) -> Picture:
         """The first image, with the chosen place in red, beside where this place looked."""
         side, *_ = grid(len(rows[0].weights))
         image = answer.pixels[0]

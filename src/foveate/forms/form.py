@@ -19,15 +19,16 @@ import tyro
 from torch import Tensor, nn
 
 from foveate.config import from_dict
-from foveate.contracts import Picture
+from foveate.contracts import Batch, Picture
 from foveate.data.buckets import Buckets, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.files import read_json
 from foveate.forms.answers import Answer, NoOptions
 from foveate.forms.grids import GridFinder
-from foveate.forms.naming import DecoderNames, Naming
+from foveate.forms.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names
 from foveate.viewer.marks import Mark
 from foveate.viewer.protocol import Input, InputKind
+from foveate.viewer.sides import SidePair
 
 if TYPE_CHECKING:
     from foveate.sight import Sight
@@ -164,6 +165,8 @@ class InputForm(Form):
     """One value, in messages."""
     worth_optimizing: ClassVar[float] = math.inf
     """Values from which on it is worth to lay the model out for the CPU."""
+    places_on_cpu: ClassVar[int | None] = None
+    """Places that a CPU answers about together, where fewer than usual are faster."""
     together: ClassVar[int] = 256
     """Examples that are opened together when a model is measured."""
     place_name: ClassVar[str] = "places"
@@ -171,12 +174,16 @@ class InputForm(Form):
     by_files: ClassVar[bool] = False
     """Whether a training notes digests of its files, instead of one of its examples: a text may fill a disk."""
 
+    def fit(self: Own, architecture: Any) -> Own:
+        """This form with the settings that a model's config has the last word on."""
+        return self
+
     def learn(self: Own, train: Dataset[Any], architecture: Any) -> Own:
         """This form with the sizes and the vocabulary of the examples."""
         return self
 
     def extend(self: Own, trained: Any, train: Dataset[Any]) -> Own:
-        """This form as a trained one has it, with what new examples add."""
+        """A trained form with the settings of this one, which has learned nothing, and what new examples add."""
         return trained.with_settings(self)
 
     def advice(self, train: Dataset[Any], begun: bool) -> list[str]:
@@ -230,12 +237,24 @@ class InputForm(Form):
         """What a value takes of a batch's budget in training: tokens, frames. By default 1."""
         return 1
 
+    def rows(self, prepared: Any) -> int:
+        """How many rows of a batch a value takes, each of its cost. By default 1."""
+        return 1
+
+    def batch(self, inputs: dict[str, Tensor], targets: dict[str, Tensor], weight: Tensor) -> Batch:
+        """A batch of these tensors, whose examples are rows unless a form says otherwise."""
+        return Batch(inputs, targets, weight, "examples")
+
     def places(self, prepared: Any) -> int:
         """The places that a model keeps for a value: what a batch in use is bounded by. By default as the cost."""
         return self.cost(prepared)
 
     def positions(self, prepared: Any) -> int:
         """The learned positions of a model that a value takes. By default none."""
+        return 0
+
+    def batch_group(self, prepared: Any) -> int:
+        """The number of what an example shares with others, such as an image: these come together in a batch."""
         return 0
 
     def tensors(
@@ -310,7 +329,7 @@ class OutputForm(Form):
         return self
 
     def extend(self: Own, trained: Any, train: Dataset[Any]) -> Own:
-        """This form as a trained one has it, with what new examples add."""
+        """A trained form with the settings of this one, which has learned nothing, and what new examples add."""
         return trained.with_settings(self)
 
     def kinds(self, example: Any) -> Collection[Hashable]:
@@ -360,6 +379,10 @@ class OutputForm(Form):
         """The answers to a batch of inputs, which are on the model's device. Called without gradients."""
         raise NotImplementedError
 
+    def nothing(self) -> Answer:
+        """The answer to an empty input."""
+        return Answer()
+
     def at_once(self, device: torch.device) -> int:
         """How many batches are decided about at once. They are made to come out even for this many."""
         return 1
@@ -382,6 +405,13 @@ class OutputForm(Form):
         """How good the answers to examples are."""
         raise NotImplementedError
 
+    def look_metrics(
+        self, answers: Sequence[Any], examples: Sequence[Any], maps: Callable[[Any, Any], Sequence[Tensor]]
+    ) -> dict[str, float]:
+        """How much of the attention is where it should be, for data that tell. `maps(example, answer)` are the weights
+        over the places (i, j) of an image, for each row of an answer to it."""
+        return {}
+
     def baselines(
         self, reads: Any, examples: Sequence[Any], train: Callable[[], Dataset[Any]]
     ) -> dict[str, dict[str, float]]:
@@ -400,6 +430,11 @@ class OutputForm(Form):
         """The names of what was written, for a model with a decoder; None for one that only reads."""
         return None
 
+    def side_names(self, sight: "Sight", along: Naming, answer: Any) -> dict[str, SidePair]:
+        """The names of the queries and the keys of each site; `along` are those of the places of the input."""
+        decoder = self.axis(answer)
+        return single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
+
     def rows(self, sight: "Sight", model: nn.Module, answer: Any, before: int) -> list[Row]:
         """Where the model looked in its input for each part of the answer; none if it does not attend.
 
@@ -407,6 +442,7 @@ class OutputForm(Form):
         """
         return []
 
-    def draw(self, answer: Any, rows: Sequence[Row], grid: GridFinder) -> Picture | None:
-        """What was written with the places of it that each row looked at; None where these are places of the input."""
+    def draw(self, answer: Any, value: Any, rows: Sequence[Row], grid: GridFinder) -> Picture | None:
+        """What was written, of the `value` that was read, with the places that each row looked at; None where the form
+        that is read draws this."""
         return None

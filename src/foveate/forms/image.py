@@ -38,6 +38,9 @@ PATCH = 16
 """Pixels down and across of a place, in which the cost of an image is counted."""
 
 
+SHOWN = 256
+"""Height and width of the images in a strip, in pixels."""
+
 SMALLEST = 0.7
 """In training a fitted image is scaled to a random size between this share of the usual one and all of it."""
 
@@ -138,6 +141,16 @@ class Image(ImageForm):
 
     def picture(self, value: PIL.Image.Image) -> np.ndarray:
         return np.ascontiguousarray(self.square.pixels(value).transpose(1, 2, 0))
+
+    def draw(self, value: PIL.Image.Image, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+        if is_whole(rows, title):
+            return super().draw(value, rows, title, grid)
+        return draw_over(self.enlarged(value), rows, title, grid)
+
+    def enlarged(self, value: PIL.Image.Image) -> np.ndarray:
+        """The image for a strip, (h, w, C)."""
+        shown = ImageFormat(SHOWN, self.square.channels).pixels(value)
+        return np.ascontiguousarray(shown.transpose(1, 2, 0))
 
 
 @dataclass
@@ -260,6 +273,20 @@ def image_digest(example: Any) -> bytes:
     return hashlib.blake2b(f"{image.mode}{image.size}".encode() + image.tobytes(), digest_size=8).digest()
 
 
+def is_whole(rows: Sequence[Row], title: str) -> bool:
+    """Whether the only row is the whole answer, and not a part of it, such as its only word."""
+    return len(rows) == 1 and rows[0].name == title
+
+
+def map_weights(rows: Sequence[Row], grid: GridFinder) -> list[Any]:
+    """The weights of each row as a map (i, j), without those of tokens before the places of the image."""
+    maps = []
+    for row in rows:
+        down, across, before = grid(len(row.weights))
+        maps.append(row.weights[before:].reshape(down, across))
+    return maps
+
+
 def draw_over(
     picture: np.ndarray, rows: Sequence[Row], title: str, grid: GridFinder, side: int | None = None
 ) -> Picture | None:
@@ -269,13 +296,10 @@ def draw_over(
     """
     if not rows:
         return None
-    maps = []
-    for row in rows:
-        down, across, before = grid(len(row.weights))
-        maps.append(row.weights[before:].reshape(down, across))
+    maps = map_weights(rows, grid)
     if marks := [row.mark for row in rows if row.mark is not None]:
         down, across = (side, side) if side is not None else picture.shape[:2]
         return plot_marks(picture, marks, [np.asarray(one) for one in maps], (0, across, down, 0), title)
-    if len(rows) == 1:
+    if is_whole(rows, title):
         return plot_image_attention(picture, np.asarray(maps[0]), title)
     return plot_word_strip(picture, [row.name for row in rows], torch.stack(list(map(torch.as_tensor, maps))), title)

@@ -140,15 +140,19 @@ class Label(OutputForm):
         return [f"{len(self.labels)} labels", *unseen_labels("labels", [one.label for one in examples], self.labels)]
 
     def rows(self, sight: Any, model: nn.Module, answer: LabelAnswer, before: int) -> list[Row]:
-        """The last site: where the token that decides looked, or the mean of all places where there is none."""
-        if not sight.sites:
-            return []
-        site = sight.sites[-1]
-        heads = sight[site].weights()[0].float().cpu()
-        weights = heads.mean(0)
-        first = before > 0 or getattr(model.config, "pooling", None) == "first"
-        title = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
-        return [Row(answer.title, weights[0] if first else weights.mean(0), site=title)]
+        return pooled_row(answer.title, sight, model, before)
+
+
+def pooled_row(name: str, sight: Any, model: nn.Module, before: int) -> list[Row]:
+    """The last site: where the token that decides looked, or the mean of all places where there is none."""
+    if not sight.sites:
+        return []
+    site = sight.sites[-1]
+    heads = sight[site].weights()[0].float().cpu()
+    weights = heads.mean(0)
+    first = before > 0 or getattr(model.config, "pooling", None) == "first"
+    title = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
+    return [Row(name, weights[0] if first else weights.mean(0), site=title)]
 
 
 def count_labels(labels: Iterable[str]) -> dict[str, int]:

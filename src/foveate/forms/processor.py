@@ -73,10 +73,17 @@ class Processor(BatchMaker[Any]):
         excess = self.reads.cost(prepared.input) - own
         return excess if self.cost(prepared) % 2 == 0 else -excess
 
+    def group(self, prepared: PreparedExample) -> int:
+        found: int = self.reads.batch_group(prepared.input)
+        return found
+
+    def rows(self, prepared: PreparedExample) -> int:
+        return self.reads.rows(prepared.input)
+
     def batch(self, prepared: Sequence[PreparedExample], generator: np.random.Generator | None) -> Batch:
         inputs, changes = self.reads.tensors([one.input for one in prepared], generator)
         more, targets, weight = self.writes.tensors([one.target for one in prepared], changes, generator)
-        return Batch({**inputs, **more}, targets, weight, "examples")
+        return self.reads.batch({**inputs, **more}, targets, weight)
 
     def sizes(self) -> dict[str, int]:
         return {**self.reads.sizes(), **self.writes.sizes()}
@@ -87,7 +94,8 @@ class Processor(BatchMaker[Any]):
 
     @property
     def report(self) -> str:
-        return "\n".join(dict.fromkeys(part for part in (self.reads.report, self.writes.report) if part))
+        lines = [*self.reads.report.splitlines(), *self.writes.report.splitlines()]
+        return "\n".join(dict.fromkeys(lines))
 
     def check(self) -> None:
         for form in (self.reads, self.writes):
@@ -102,6 +110,33 @@ class Processor(BatchMaker[Any]):
             **self.writes.files(),
             PROCESSOR: lambda path: path.write_text(text, encoding="utf-8"),
         }
+
+
+@dataclass
+class RowProcessor(BatchMaker[Any]):
+    """Makes batches of rows that were prepared before, such as tokens in files of the cache."""
+
+    forms: Processor
+    split: Callable[[Any], PreparedExample]
+    """What is read and what is written of a row."""
+
+    def prepare(self, dataset: Dataset[Any]) -> Sequence[Any]:
+        return dataset.examples
+
+    def sizes(self) -> dict[str, int]:
+        return self.forms.sizes()
+
+    def cost(self, prepared: Any) -> int:
+        return self.forms.cost(self.split(prepared))
+
+    def tie_break(self, prepared: Any) -> int:
+        return self.forms.tie_break(self.split(prepared))
+
+    def rows(self, prepared: Any) -> int:
+        return self.forms.rows(self.split(prepared))
+
+    def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
+        return self.forms.batch([self.split(row) for row in prepared], generator)
 
 
 def load_processor(

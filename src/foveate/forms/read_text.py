@@ -43,7 +43,6 @@ class ReadText(InputForm):
     together: ClassVar[int] = 100_000
     place_name: ClassVar[str] = "tokens"
     by_files: ClassVar[bool] = True
-    worth_optimizing: ClassVar[float] = 2
     start_sign: ClassVar[str] = ""
     """What stands for the token before a text in pictures; empty where there is none."""
     end_sign: ClassVar[str] = "¶"
@@ -79,54 +78,55 @@ class ReadText(InputForm):
     def load_part(cls, name: str, path: Path) -> Any:
         return load_text_tokenizer(path)
 
-    def open(self, given: str) -> str | None:
+    def open(self, given: str) -> Any:
         return given if given.strip() else None
 
-    def receive(self, given: Input, name: str) -> str:
+    def receive(self, given: Input, name: str) -> Any:
         return require_text(given, name)
 
     def place(self, example: Any) -> str:
+        """The text of an example."""
         found: str = self.value(example)
         return found
 
     def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:
-        return unknown_note(name, self.words, (self.value(one) for one in examples[:ASKED]))
+        return unknown_note(name, self.words, (self.place(one) for one in examples[:ASKED]))
 
-    def prepare(self, value: str) -> np.ndarray:
+    def prepare(self, value: Any) -> Any:
         """The tokens of a text and those around it."""
         before, behind = self.around
         return np.array([*before, *self.words.encode([value])[0], *behind], np.int32)
 
-    def cost(self, prepared: np.ndarray) -> int:
+    def cost(self, prepared: Any) -> int:
         return len(prepared)
 
-    def positions(self, prepared: np.ndarray) -> int:
+    def positions(self, prepared: Any) -> int:
         return len(prepared)
 
     def tensors(
-        self, prepared: Sequence[np.ndarray], generator: np.random.Generator | None = None
+        self, prepared: Sequence[Any], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
         source, lengths = padded(prepared, self.words.special.pad)
         return {"source": source, "source_lengths": lengths}, Changes()
 
-    def longer_than_training(self, prepared: np.ndarray) -> bool:
+    def longer_than_training(self, prepared: Any) -> bool:
         return len(prepared) - sum(map(len, self.around)) > self.max_length
 
-    def names(self, prepared: np.ndarray) -> list[str]:
+    def names(self, prepared: Any) -> list[str]:
         """What to call each token."""
         before, behind = map(len, self.around)
         pieces = self.words.pieces(prepared[before : len(prepared) - behind].tolist())
         return [*[self.start_sign] * before, *pieces, *[self.end_sign] * behind]
 
-    def axis(self, value: str, prepared: np.ndarray, grid: GridFinder) -> Naming:
+    def axis(self, value: Any, prepared: Any, grid: GridFinder) -> Naming:
         return token_names(self.names(prepared))
 
-    def draw(self, value: str, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: Any, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
         """A map of what was written or decided over the tokens of the text."""
         found = self.alignment(value, rows, title)
         return None if found is None else plot_alignments([found])
 
-    def alignment(self, value: str, rows: Sequence[Row], title: str) -> Alignment | None:
+    def alignment(self, value: Any, rows: Sequence[Row], title: str) -> Alignment | None:
         """That map, with the site as its title where that is known."""
         names = self.names(self.prepare(value))
         if not rows or len(rows[0].weights) != len(names):

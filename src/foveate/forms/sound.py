@@ -1,12 +1,14 @@
 """Sounds that are read, as log-mel spectrograms.
 
-    Sound       of any length
-    SoundClip   of one length, which a model reads as an image
+    Sound         what both have in common
+    SpokenSound   of any length, which a model reads frame by frame
+    SoundClip     of one length, which a model reads as an image
 
 B batch    S frames    F bands
 """
 
 import hashlib
+import math
 from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -30,7 +32,10 @@ from foveate.forms.inputs import require_file
 from foveate.forms.sound_files import choose_log_mel, sound_files
 from foveate.viewer.figures import plot_image_attention
 from foveate.viewer.protocol import Input, InputKind
-from foveate.viewer.sides import Image
+from foveate.viewer.sides import Audio, Image
+
+LARGEST = 4_000_000_000
+"""Bytes of spectrograms that are kept in memory."""
 
 MULTIPLE = 16
 """Spectrograms of one length have a multiple of this many frames, which patches and strides divide."""
@@ -71,10 +76,10 @@ class Sound(InputForm):
     def expand(self, given: Sequence[str]) -> list[str]:
         return sound_files(given)
 
-    def open(self, given: str) -> Samples:
+    def open(self, given: str) -> Any:
         return read_sound(Path(given))
 
-    def receive(self, given: Input, name: str) -> Samples:
+    def receive(self, given: Input, name: str) -> Any:
         file = require_file(given, name, "audio")
         return decode_sound(file.data, file.name)
 
@@ -83,6 +88,119 @@ class Sound(InputForm):
 
     def prefix(self, given: str) -> tuple[str, ...]:
         return (given,)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A sound, and the form that makes its spectrogram when it is asked for."""
+
+    sound: Samples
+    form: "SpokenSound"
+
+    @property
+    def seconds(self) -> float:
+        return self.sound.seconds
+
+    @property
+    def spectrogram(self) -> Float32[np.ndarray, "S F"]:
+        """What the model reads."""
+        return self.form.spectrogram(self.sound)
+
+    @property
+    def shown(self) -> Float32[np.ndarray, "S F"]:
+        """The part of it that is sound, for pictures."""
+        return self.spectrogram[: math.ceil(self.seconds * self.form.frames)]
+
+
+@dataclass
+class SpokenSound(Sound):
+    """A sound in which something is said: inputs `source` (B, S, F) and `source_lengths` (B,)."""
+
+    augment: bool = True
+    """Mask bands and stretches of time in training, at random (SpecAugment)."""
+    longest: Learned[float] = 0.0
+    """Seconds of the longest sound in training."""
+
+    def check_learned(self) -> None:
+        super().check_learned()
+        if self.longest <= 0:
+            raise UserError(f"the longest sound lasts {self.longest} s, but must last longer than 0")
+
+    def learn(self, train: Dataset[Any], architecture: Any) -> "SpokenSound":
+        found: Any = super().learn(train, architecture)
+        found.longest = max(one.seconds for one in train)
+        return found
+
+    def extend(self, trained: "SpokenSound", train: Dataset[Any]) -> "SpokenSound":
+        """With the spectrograms of the trained one, unless others are asked for."""
+        found = copy(self)
+        if self.rate is None and self.bands is None:
+            found.log_mel = trained.log_mel
+        return found
+
+    def sizes(self) -> dict[str, int]:
+        return {"bands": self.mel.bands}
+
+    @property
+    def frames(self) -> float:
+        """Those of a second."""
+        return 1 / self.mel.step
+
+    def spectrogram(self, sound: Samples) -> Float32[np.ndarray, "S F"]:
+        """The normalized spectrogram of a sound."""
+        return normalize(self.mel(sound), each_band=True)
+
+    def open(self, given: str) -> Heard:
+        return Heard(super().open(given), self)
+
+    def receive(self, given: Input, name: str) -> Heard:
+        """Raises UserError for a sound that is longer than any in training too: only parts of it would be read."""
+        sound = super().receive(given, name)
+        if sound.seconds > self.longest:
+            raise UserError(
+                f"{self.title(given)} lasts {sound.seconds:,.1f} seconds, but the longest sound that {name} learned "
+                f"from {self.longest:,.1f}: cut it"
+            )
+        return Heard(sound, self)
+
+    def value(self, example: Any) -> Heard:
+        return Heard(example.read(), self)
+
+    def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
+        """Spectrograms in half precision. Raises UserError where they do not fit into memory."""
+        size = sum(example.seconds for example in dataset) / self.mel.step * self.mel.bands * 2
+        if size > LARGEST:
+            raise UserError(
+                f"{dataset.name}: the spectrograms take {size / 1e9:.0f} GB, more than {LARGEST / 1e9:.0f}: "
+                "lower --bands, or leave sounds out"
+            )
+        return Prepared([self.spectrogram(one.read()).astype(np.float16) for one in dataset], range(len(dataset)))
+
+    def cost(self, prepared: np.ndarray) -> int:
+        """Frames."""
+        return len(prepared)
+
+    def places(self, prepared: Heard) -> int:
+        """A quarter of the frames, as most models keep."""
+        return math.ceil(prepared.seconds * self.frames / 4)
+
+    def tensors(
+        self, prepared: Sequence[Heard | np.ndarray], generator: np.random.Generator | None = None
+    ) -> tuple[dict[str, Tensor], Changes]:
+        spectrograms = [one.spectrogram if isinstance(one, Heard) else one.astype(np.float32) for one in prepared]
+        if generator is not None and self.augment:
+            mask = SpecAugment()
+            spectrograms = [mask(one, generator) for one in spectrograms]
+        lengths = [len(one) for one in spectrograms]
+        source = torch.zeros(len(spectrograms), max(lengths), spectrograms[0].shape[1])
+        for row, one in enumerate(spectrograms):
+            source[row, : len(one)] = torch.from_numpy(one)
+        return {"source": source, "source_lengths": torch.tensor(lengths)}, Changes()
+
+    def axis(self, value: Heard, prepared: Heard, grid: GridFinder) -> Naming:
+        """The time of the sound, under its spectrogram."""
+        names = Audio.of(value.spectrogram.T, value.seconds)
+        return lambda count: names
 
 
 @dataclass

@@ -1,10 +1,8 @@
 """What tasks share that are given sound files."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from foveate.data.sounds.files import Sound, read_sound
 from foveate.data.sounds.labelled import sounds_below
 from foveate.data.sounds.spectrograms import LogMel
 from foveate.errors import UserError
@@ -30,15 +28,3 @@ def sound_files(places: Sequence[str]) -> list[str]:
             raise UserError(f"{place} has no sounds")
         files += map(str, below)
     return files
-
-
-def read_or_report(places: Sequence[str]) -> tuple[dict[str, Sound], dict[str, str]]:
-    """The sound of each file, and what is wrong with each file that cannot be used, which is printed too."""
-    sounds, errors = {}, {}
-    for place in dict.fromkeys(places):
-        try:
-            sounds[place] = read_sound(Path(place))
-        except UserError as error:
-            print(error, file=sys.stderr)
-            errors[place] = str(error)
-    return sounds, errors

@@ -72,6 +72,8 @@ class PreparedText:
 class SpokenText(InputForm):
     """The characters of texts: inputs `source` (B, S) and `source_lengths` (B,), a row for each part of a text."""
 
+    name: ClassVar[str] = "text to say"
+
     characters: Learned[str] = ""
     """The characters that can be read; token ids are their places, after the special ones."""
     texts: Learned[tuple[str, ...]] = ()
@@ -319,7 +321,7 @@ class Speech(OutputForm):
         weights = sight[sites[-1]].weights()[0].mean(0).float().cpu()
         return [Row("", of) for of in weights[:-1, 1:]]  # the end is no sound, and the start no frame
 
-    def draw(self, answer: Said, rows: Sequence[Row], grid: GridFinder) -> Picture:
+    def draw(self, answer: Said, value: list[str], rows: Sequence[Row], grid: GridFinder) -> Picture:
         """The spectrogram above the attention of each token to those before it."""
         from foveate.viewer.speech_figure import draw  # imports matplotlib, which takes a while
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 from torch import nn
 
-from foveate.contracts import Batch
 from foveate.data import TRAINERS, PairTokens, join_pieces
 from foveate.data.buckets import Buckets
 from foveate.data.text.pair_buckets import PairBuckets
@@ -17,7 +16,7 @@ from foveate.data.text.pair_processor import SOURCE_TOKENIZER, TARGET_TOKENIZER,
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.forms.form import Learned
-from foveate.forms.processor import PreparedExample, Processor
+from foveate.forms.processor import PreparedExample, Processor, RowProcessor
 from foveate.forms.read_text import ASKED, ReadText, unknown_note
 from foveate.forms.written import WriteOptions, Written, WrittenAnswer, check_vocabulary, require_tokenizer
 from foveate.metrics.translation import check_tokenize, quality
@@ -104,7 +103,7 @@ class SourceText(ReadText):
 
     def buckets(self, train: Any, processor: Processor) -> Buckets:
         """Pairs are tokenized as they are streamed from disk."""
-        return PairBuckets(train, EncodedPairs(processor), self.max_length)
+        return PairBuckets(train, EncodedPairs(processor, split_pair), self.max_length)
 
     def whole_words(self, texts: Sequence[str]) -> list[str]:
         """The texts as they are read by people: pieces are joined."""
@@ -177,11 +176,14 @@ def translation_metrics(
     return {"bleu": scores.bleu, "chrf": scores.chrf}
 
 
-@dataclass
-class EncodedPairs(EncodesPairs):
-    """Pairs of token ids, in the forms of a processor."""
+def split_pair(pair: TokenPair) -> PreparedExample:
+    """The side that is read, and the one that is written."""
+    return PreparedExample(*pair)
 
-    forms: Processor = field(repr=False)
+
+@dataclass
+class EncodedPairs(RowProcessor, EncodesPairs):
+    """Pairs of token ids, in the forms of a processor."""
 
     @property
     def around(self) -> tuple[Around, Around]:
@@ -191,15 +193,3 @@ class EncodedPairs(EncodesPairs):
     def encode(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
         source, target = self.forms.reads.words, self.forms.writes.tokenizer
         return source.encode([one for one, _ in pairs]), target.encode([other for _, other in pairs])
-
-    def sizes(self) -> dict[str, int]:
-        return self.forms.sizes()
-
-    def cost(self, prepared: TokenPair) -> int:
-        return self.forms.cost(PreparedExample(*prepared))
-
-    def tie_break(self, prepared: TokenPair) -> int:
-        return self.forms.tie_break(PreparedExample(*prepared))
-
-    def batch(self, prepared: Sequence[TokenPair], generator: np.random.Generator | None) -> Batch:
-        return self.forms.batch([PreparedExample(*pair) for pair in prepared], generator)

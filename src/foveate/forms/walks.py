@@ -222,7 +222,7 @@ class MapActions(OutputForm):
         weights = sight[sight.sites[-1]].weights()[0, 0].cpu()
         return [Row(name, of) for name, of in zip(answer.names, weights, strict=True)]
 
-    def draw(self, answer: Walked, rows: Sequence[Row], grid: GridFinder) -> Picture:
+    def draw(self, answer: Walked, value: Any, rows: Sequence[Row], grid: GridFinder) -> Picture:
         """The map with the path, and the words that each action attended to."""
         from foveate.viewer.map_walk import draw  # imports matplotlib, which takes a while
 

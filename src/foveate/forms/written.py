@@ -137,7 +137,7 @@ class Written(OutputForm):
         return [np.array([special.start, *tokens, special.end], np.int32) for tokens in found]
 
     def tensors(
-        self, prepared: Sequence[np.ndarray], changes: Changes, generator: np.random.Generator | None
+        self, prepared: Sequence[Any], changes: Changes, generator: np.random.Generator | None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
         target, lengths = padded([tokens[:-1] for tokens in prepared], self.tokenizer.special.pad)
         labels, _ = padded([tokens[1:] for tokens in prepared], IGNORE)
@@ -151,6 +151,9 @@ class Written(OutputForm):
 
     def measure_options(self) -> Any:
         return self.eval_options(decoding=replace(self.decoding))
+
+    def nothing(self) -> WrittenAnswer:
+        return WrittenAnswer()
 
     def longest(self, model: nn.Module, inputs: Mapping[str, Tensor], decoding: Decoding) -> Int[Tensor, "B"]:
         """The greatest number of tokens of each text: by the lengths of sources, where the inputs have these."""
@@ -174,19 +177,26 @@ class Written(OutputForm):
         options: Any,
         at_once: int = 1,
     ) -> Iterator[list[WrittenAnswer]]:
-        """Several batches at once on a CPU. Samples are drawn by one seed for all batches."""
-        decoding, writer = options.decoding, as_generator(model)
+        return map(self.answers, self.search(model, (inputs for _, inputs in batches), options, at_once))
+
+    def search(
+        self, model: Any, batches: Iterable[dict[str, Tensor]], options: Any, at_once: int = 1
+    ) -> Iterator[list[list[Hypothesis]]]:
+        """What is found for each input of each batch, the best first: several batches at once on a CPU.
+
+        Samples are drawn by one seed for all batches.
+        """
+        decoding = options.decoding
         generator = torch.Generator(next(model.parameters()).device).manual_seed(options.seed)
-        found = decode_all(
-            writer,
-            (inputs for _, inputs in batches),
+        return decode_all(
+            as_generator(model),
+            batches,
             self.tokenizer.special,
             decoding,
             generator,
             at_once,
             lambda inputs: self.longest(model, inputs, decoding),
         )
-        return map(self.answers, found)
 
     def answers(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[WrittenAnswer]:
         """The answers for what was found for each input of a batch, the best first."""
@@ -204,7 +214,7 @@ class Written(OutputForm):
     def teach(self, answer: WrittenAnswer) -> dict[str, Tensor]:
         return {"target": torch.tensor([[self.tokenizer.special.start, *answer.tokens]])}
 
-    def axis(self, answer: WrittenAnswer) -> DecoderNames:
+    def axis(self, answer: WrittenAnswer) -> DecoderNames | None:
         pieces = self.tokenizer.pieces(answer.tokens)
         read, written = [self.start_sign, *pieces], [*pieces, self.end_sign]
         return DecoderNames(token_names(read), token_names(written), self.decoder, len(read))
@@ -234,11 +244,6 @@ class Written(OutputForm):
     def decidedness(self, heads: Float[Tensor, "H T S"]) -> float:
         """How decidedly a layer looks: the mean of the greatest weights, but for those of the end."""
         return float(heads.mean(0)[:-1].amax(-1).mean())
-
-    # -- measuring
-
-    def notes(self, examples: Sequence[Any]) -> list[str]:
-        return []
 
 
 @dataclass
@@ -294,7 +299,8 @@ class WrittenCharacters(Written):
     def extend(self, trained: Any, train: Dataset[Any]) -> "WrittenCharacters":
         """With new characters behind the known ones."""
         found: WrittenCharacters = trained.with_settings(self)
-        found.characters = "".join(dict.fromkeys(trained.characters + self.characters))
+        new = self.learn(train, None, None)
+        found.characters = "".join(dict.fromkeys(trained.characters + new.characters))
         return found
 
     def notes(self, examples: Sequence[Any]) -> list[str]:

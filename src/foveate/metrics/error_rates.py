@@ -23,3 +23,13 @@ def error_rate(found: Sequence[Sequence[object]], right: Sequence[Sequence[objec
     if not length:
         return float("inf") if edits else 0.0
     return 100 * edits / length
+
+
+def transcript_errors(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
+    """WER, CER and wrong transcripts, in percent."""
+    wrong = sum(one != other for one, other in zip(found, right, strict=True))
+    return {
+        "word_error_rate": error_rate([text.split() for text in found], [text.split() for text in right]),
+        "character_error_rate": error_rate(found, right),
+        "wrong_transcripts": 100 * wrong / max(1, len(right)),
+    }

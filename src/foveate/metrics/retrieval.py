@@ -10,6 +10,9 @@ from torch import Tensor
 
 from foveate.errors import UserError
 
+AMONG = 100
+"""Captions from which an image's own is chosen."""
+
 TOGETHER = 1000
 """Sources that are compared with all targets together."""
 
@@ -35,10 +38,34 @@ def target_ranks(
     return ranks
 
 
+def ranks_in_hundreds(images: Float[Tensor, "M C"], captions: Float[Tensor, "M C"], texts: Sequence[str]) -> list[int]:
+    """How many other captions of the same hundred fit each image at least as well as its own, and are not equal to it.
+
+    Hundreds are taken in order; examples that fill no hundred, unless they are the only ones, are compared with the
+    first of them. Raises UserError for a single caption.
+    """
+    if len(texts) < 2:
+        raise UserError("one caption alone cannot be chosen from: measure on two images or more")
+    ranks = []
+    names = np.array(texts)
+    for begin in range(0, len(texts), AMONG):
+        own = np.arange(begin, min(begin + AMONG, len(texts)))
+        among = np.append(own, np.arange(min(len(texts), AMONG) - len(own))) if len(own) < AMONG else own
+        cosines = (images[own] @ captions[among].mT).numpy()
+        other = names[own][:, None] != names[among][None]
+        right = cosines[np.arange(len(own)), np.arange(len(own))]
+        ranks += ((cosines >= right[:, None]) & other).sum(1).tolist()
+    return ranks
+
+
+def as_shares(ranks: Sequence[int]) -> dict[str, float]:
+    """The shares of the ranks that are the first, and one of the first five."""
+    return {f"recall_{most}": 100 * float(np.mean([rank < most for rank in ranks])) for most in (1, 5)}
+
+
 def as_recall(ranks: Sequence[int]) -> dict[str, float]:
     """The shares of the ranks that are the first, and one of the first five; and the mean of 1 / place (MRR)."""
-    shares = {f"recall_{most}": 100 * float(np.mean([rank < most for rank in ranks])) for most in (1, 5)}
-    return {**shares, "mean_reciprocal_rank": 100 * float(np.mean([1 / (rank + 1) for rank in ranks]))}
+    return {**as_shares(ranks), "mean_reciprocal_rank": 100 * float(np.mean([1 / (rank + 1) for rank in ranks]))}
 
 
 def letter_vectors(sources: Sequence[str], targets: Sequence[str]) -> tuple[Tensor, Tensor]:

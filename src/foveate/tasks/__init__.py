@@ -55,33 +55,6 @@ def _rows() -> Iterator[tuple[str, Row]]:
         yield ast.literal_eval(values["name"]), Row(f"{__name__}.{path.stem}", "TASK", **told)
 
 
-TASKS: dict[str, Row] = {
-    "tag": Row("foveate.tasks.tag", "Tag", ("rnn-encoder", "transformer-encoder", "bert"), "tokens"),
-    "embed": Row("foveate.tasks.embed", "Embed", ("bert",), "vector"),
-    "match": Row("foveate.tasks.match", "Match", ("siamese",)),
-    "pair": Row("foveate.tasks.pair", "Pair", ("bert",), "pair"),
-    "autoencode": Row(
-        "foveate.tasks.autoencode",
-        "Autoencode",
-        ("rnn-autoencoder", "hierarchical-autoencoder"),
-    ),
-    "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
-    "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt"), "words"),
-    "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
-    "answer": Row("foveate.tasks.answer", "AnswerTask", ("show-ask", "smem-vqa")),
-    "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),
-    "draw": Row("foveate.tasks.draw", "Draw", ("text-to-image",)),
-    "match-image": Row("foveate.tasks.match_image", "MatchImage", ("clip",)),
-    "read": Row("foveate.tasks.read", "Read", ("sar",)),
-    "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer", "whisper")),
-    "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),
-    "dpo": Row("foveate.tasks.dpo", "TrainDPO", ("gpt",)),
-    "rlhf": Row("foveate.tasks.rlhf", "TrainRLHF", ("gpt",)),
-}
-"""The row of each task."""
-
-TASKS |= _rows()
-
 ORDER = (
     *("translate", "classify", "tag", "embed", "match", "pair", "autoencode", "cloze", "language", "ask", "answer"),
     *("caption", "draw", "match-image", "gan", "classify-image", "complete-image", "read", "walk", "control"),
@@ -89,7 +62,8 @@ ORDER = (
 )
 """The order in which tasks are listed."""
 
-TASKS = {name: TASKS[name] for name in sorted(TASKS, key=lambda name: (*ORDER, name).index(name))}
+TASKS: dict[str, Row] = dict(sorted(_rows(), key=lambda row: (*ORDER, row[0]).index(row[0])))
+"""The row of each task."""
 
 
 def task_class(task: str) -> Any:

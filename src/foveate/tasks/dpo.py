@@ -2,66 +2,92 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import tyro
+from rich.console import Console
 from torch import nn
 
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.text.preferences import Preference, WrittenPreferenceProcessor, read_preferences
-from foveate.errors import UserError, at_least
+from foveate.forms.tuned import DrawnLikePairs, ReadPrompt, first_words
 from foveate.nn import longest_sequence
-from foveate.tasks.examples.example_source import Examples
-from foveate.tasks.former.predictor import Measured, Predictor
-from foveate.tasks.former.recipe import Architecture, Training
-from foveate.tasks.tuning.common import Drawing, Tuning, first_words, load_reward
+from foveate.tasks.recipe import Examples
+from foveate.tasks.task import Task
+from foveate.tasks.tuning.common import LanguageRun, Tuned
 from foveate.tasks.tuning.rollouts import ReferenceBatches, token_log_probs
-from foveate.training import Batches, Objective
+from foveate.training import Batches, Training
 from foveate.training.objectives.preferences import DirectPreference
 
 MEASURED_PAIRS = 64
 """Pairs that are measured together."""
 
 
-@dataclass
-class Pairs(Examples):
-    """Which pairs to learn from, better<TAB>worse on each line."""
+class TunedByPairs(Tuned):
+    """A language model that was tuned by pairs of texts."""
 
-    batch: int = 2048
-    """Tokens of a batch."""
-    prompt_words: int = 2
-    """The tuned model is measured on prompts of so many words, the first of each text."""
-    validation_examples: int = 200
+    @property
+    def pairs(self) -> WrittenPreferenceProcessor:
+        """What makes batches of pairs."""
+        longest = longest_sequence(self.author.model)
+        return WrittenPreferenceProcessor(self.tokenizer, None if math.isinf(longest) else int(longest))
 
-    def check(self) -> None:
-        super().check()
-        at_least(1, "prompt_words", self.prompt_words)
+    def batches(self, train: Dataset[Preference]) -> Batches:
+        pairs = BucketedBatches(OneBucket(train, self.pairs), self.recipe.examples.batch, self.recipe.training.seed)
+        return ReferenceBatches(pairs, self.author.model)
+
+    def examples_to_validate(self, validation: Dataset[Preference], console: Console) -> Sequence[Preference]:
+        """Pairs of any length: the beginnings of long texts are read."""
+        return validation.some(self.recipe.examples.validation_examples)
+
+    def measure(
+        self, examples: Sequence[Preference], options: Any, console: Console | None = None
+    ) -> tuple[list[str], dict[str, float]]:
+        """The share of pairs whose better text became more probable than the worse one, and what the model writes."""
+        return self._measured(self.model, examples, options)
+
+    def baselines(self, examples: Sequence[Preference], options: Any) -> dict[str, dict[str, float]]:
+        """The model from which the tuning began: it has changed no probability, so that half of the pairs are right."""
+        before = self._measured(self.author.model, examples, options)[1]
+        return {self.before: before | {"accuracy": 50.0}}
+
+    def _measured(
+        self, model: nn.Module, examples: Sequence[Preference], options: Any
+    ) -> tuple[list[str], dict[str, float]]:
+        texts = dict.fromkeys(text for example in examples for text in (example.better, example.worse))
+        prompts = [first_words(text, self.processor.reads.prompt_words) for text in texts]
+        drawn, metrics = self.written(model, prompts, options, options.reward)
+        return drawn, {"accuracy": self._accuracy(model, examples), **metrics}
+
+    def _accuracy(self, model: nn.Module, examples: Sequence[Preference]) -> float:
+        pairs, right = self.pairs, 0
+        prepared = pairs.prepare(Dataset("pairs", list(examples), "pairs"))
+        for start in range(0, len(prepared), MEASURED_PAIRS):
+            batch = pairs.batch(prepared[start : start + MEASURED_PAIRS], None)
+            own, other = (
+                token_log_probs(each, batch.inputs, batch.labels).sum(1) for each in (model, self.author.model)
+            )
+            better, worse = (own - other).view(-1, 2).unbind(1)
+            right += int((better > worse).sum())
+        return 100 * right / len(prepared)
 
 
-@dataclass
-class DrawingAfterPairs(Drawing):
-    """How texts are drawn, and what measures them."""
-
-    reward: Path | None = None
-    """With `foveate eval`: a reward model, whose mean reward is measured too."""
-
-
-@dataclass
-class TrainDPO(Tuning[Architecture]):
-    """Tune a language model by pairs of texts, without a reward model.
+TASK = Task(
+    name="dpo",
+    about="""Tune a language model by pairs of texts, without a reward model.
 
     The better text of each pair is made more probable than it was to the first model, and the worse one less, until the
-    difference is large enough for --beta (DPO). A smaller beta lets the model go further from where it began.
-    """
-
-    task = "dpo"
-    files = "FILE"
-    processor = WrittenPreferenceProcessor
-    options = DrawingAfterPairs
-    default_training = Training(
+    difference is large enough for --beta (DPO). A smaller beta lets the model go further from where it began.""",
+    families=("gpt",),
+    reads=ReadPrompt(),
+    writes=DrawnLikePairs(),
+    objective=DirectPreference(),
+    read=lambda paths, recipe: read_preferences(paths),
+    files="FILE",
+    layout="Your own pairs: better<TAB>worse on each line.",
+    examples=Examples(batch=2048, validation_examples=200),
+    model="gpt-tiny",
+    training=Training(
         epochs=1,
         learning_rate=1e-4,
         schedule="linear",
@@ -72,69 +98,8 @@ class TrainDPO(Tuning[Architecture]):
         save_every=50,
         log_every=10,
         precision="float32",
-    )
-
-    examples: Annotated[Pairs, tyro.conf.arg(name="")] = field(default_factory=Pairs)
-    beta: float = 0.1
-    """What distance from the first model costs."""
-    out: Path = Path("runs/dpo")
-    """Folder for the tuned model; a training that it holds is resumed."""
-
-    def check(self) -> None:
-        super().check()
-        if not self.beta > 0:
-            raise UserError(f"beta is {self.beta}, but must be above 0")
-
-    def read(self, paths: Sequence[Path]) -> Dataset[Preference]:
-        return read_preferences(paths)
-
-    def identity(self) -> dict[str, Any]:
-        return super().identity() | {"beta": self.beta}
-
-    def fit(self, train: Dataset[Preference]) -> WrittenPreferenceProcessor:
-        return self._processor(self.author.processor.tokenizer, self.author.model)
-
-    def batches(self, train: Dataset[Preference], processor: Any) -> Batches:
-        pairs = BucketedBatches(OneBucket(train, processor), self.examples.batch, self.training.seed)
-        return ReferenceBatches(pairs, self.author.model)
-
-    def objective(self) -> Objective:
-        return DirectPreference(self.beta)
-
-    def measure(self, predictor: Predictor, examples: Sequence[Preference], options: DrawingAfterPairs) -> Measured:
-        """The share of pairs whose better text became more probable than the worse one, and what the model writes."""
-        return Measured(*self._measured(predictor.model, predictor, examples, options))
-
-    def baselines(
-        self, predictor: Predictor, examples: Sequence[Preference], options: DrawingAfterPairs
-    ) -> dict[str, dict[str, float]]:
-        """The model from which the tuning began: it has changed no probability, so that half of the pairs are right."""
-        before = self._measured(self.author.model, predictor, examples, options)[1]
-        return {f"before, {self.start}": before | {"accuracy": 50.0}}
-
-    def _measured(
-        self, model: nn.Module, predictor: Predictor, examples: Sequence[Preference], options: DrawingAfterPairs
-    ) -> tuple[list[str], dict[str, float]]:
-        texts = dict.fromkeys(text for example in examples for text in (example.better, example.worse))
-        prompts = [first_words(text, self.examples.prompt_words) for text in texts]
-        judge = None if options.reward is None else load_reward(options.reward)
-        drawn, metrics = self.written(model, predictor, prompts, options, judge)
-        return drawn, {"accuracy": self._accuracy(model, predictor, examples), **metrics}
-
-    def _accuracy(self, model: nn.Module, predictor: Predictor, examples: Sequence[Preference]) -> float:
-        processor = self._processor(predictor.processor.tokenizer, self.author.model)
-        prepared = processor.prepare(Dataset("pairs", list(examples), "pairs"))
-        right = 0
-        for start in range(0, len(prepared), MEASURED_PAIRS):
-            batch = processor.batch(prepared[start : start + MEASURED_PAIRS], None)
-            own, other = (
-                token_log_probs(each, batch.inputs, batch.labels).sum(1) for each in (model, self.author.model)
-            )
-            better, worse = (own - other).view(-1, 2).unbind(1)
-            right += int((better > worse).sum())
-        return 100 * right / len(prepared)
-
-    @staticmethod
-    def _processor(tokenizer: Any, model: nn.Module) -> WrittenPreferenceProcessor:
-        longest = longest_sequence(model)
-        return WrittenPreferenceProcessor(tokenizer, None if math.isinf(longest) else int(longest))
+    ),
+    start=LanguageRun(),
+    unit="texts",
+    skill=lambda: TunedByPairs,
+)

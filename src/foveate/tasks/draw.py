@@ -1,218 +1,129 @@
 """Text to image: a model draws what a caption says."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import tyro
+import torch
+from rich.console import Console
+from torch.nn.functional import cross_entropy
 
-from foveate.data import TRAINERS, Tokens
+from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage, captioned_images
-from foveate.data.images.decoded import decode
-from foveate.data.images.drawing_processor import DrawingProcessor, learn_palette
-from foveate.data.images.processor import choose_format
-from foveate.errors import UserError, at_least, one_line
-from foveate.forms.image_grid import check_image_file, save_grid
-from foveate.tasks.answers.drawing_metrics import drawing_recall, hidden_token_losses, unigram_metrics
-from foveate.tasks.answers.drawings import Sketching, draw
-from foveate.tasks.answers.drawn_words import check_captions, drawn_word_maps, named_shares, without_commas
-from foveate.tasks.examples.data_options import check_vocabulary
-from foveate.tasks.former.predictor import Measured, Predictor
-from foveate.tasks.former.recipe import Architecture, Training
-from foveate.tasks.former.task import Examples, Task
-from foveate.training import Objective
-from foveate.training.objectives.objective import CrossEntropy
-from foveate.viewer.figures import plot_word_strip
-from foveate.viewer.protocol import Input, LookResult
+from foveate.forms.drawing import MOST, Caption, Drawing, DrawnCaption, JudgeDrawings
+from foveate.metrics.attention_in_boxes import shares_of_names
+from foveate.metrics.retrieval import AMONG, as_shares, ranks_in_hundreds
+from foveate.tasks.answers.judges import load_judge
+from foveate.tasks.skill import Skill
+from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.task import Examples, Task
+from foveate.training import CrossEntropy, Training
 
-COUNTED = 2_000
-"""Training images whose tokens are counted, for the baselines."""
+LOOKED_AT = 100
+"""Images whose attention is compared with the boxes of what they show."""
 
-SHOWN = 256
-"""Height and width of each drawing in a file, in pixels, at least."""
-
-MOST = 64
-"""Captions that are drawn into one file."""
+DRAWN = 500
+"""Captions that are drawn to be judged, at most."""
 
 
-@dataclass
-class Drawings(Examples):
-    """Which captioned images to learn from, a table with path<TAB>caption on each line or a JSON file of COCO captions,
-    and what becomes of them."""
+class Painter(Skill):
+    """A model that draws. It is measured by what it predicts of hidden places, and by a matcher of what it draws."""
 
-    batch: int = 32
-    """Captions of a batch."""
-    validation_examples: int = 400
-    """Images that each validation during training measures."""
-    size: int | None = None
-    """Height and width that images are scaled to. By default their own, if all are square, equal and at most 256, else
-    64."""
-    patch: int = 2
-    """Height and width of the patches that are drawn; 1 draws pixels."""
-    codes: int = 512
-    """Colours or patterns of a patch to choose from, at most; learned by k-means."""
-    tokens: Tokens = "words"
-    """What a caption is cut into."""
-    vocabulary: int = 10_000
-    """How many of them to learn, at most."""
-    lowercase: bool = True
-    """Read captions in lower case."""
-    caption_dropout: float = 0.1
-    """Share of the captions that are left out in training, so that guidance knows what is drawn without one."""
+    def measure(
+        self, examples: Sequence[CaptionedImage], options: Any, console: Console | None = None
+    ) -> tuple[list[str], dict[str, float]]:
+        """Nats of each hidden token and the share that is predicted; where the data tells what stands where, the share
+        of the attention of a thing's name that is inside its box; with a matcher, how often it finds the caption."""
+        nats, right, count = self._losses(examples)
+        metrics = {"nats": nats.sum() / count.sum(), "accuracy": 100 * right.sum() / count.sum()}
+        if options.matcher is not None:
+            metrics |= self._recall(examples, options)
+        named = [one for one in examples if one.regions][:LOOKED_AT]
+        metrics |= shares_of_names(self.processor.reads.tokenizer, named, self._maps)
+        rows = zip(examples, nats, count, strict=True)
+        lines = [f"{one.captions[0]}\t{loss / places:.3f}" for one, loss, places in rows]
+        return lines, {name: float(value) for name, value in metrics.items()}
 
-    def check(self) -> None:
-        super().check()
-        check_vocabulary(self.vocabulary)
-        for name in ("patch", "codes", "size"):
-            at_least(1, name, getattr(self, name) or 1)
-        if not 0 <= self.caption_dropout < 1:
-            raise UserError(f"caption_dropout is {self.caption_dropout}, but must be at least 0 and below 1")
+    def _losses(self, examples: Sequence[CaptionedImage]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of each image: the nats of its hidden tokens, how many are predicted right, and how many there are."""
+        prepared = self.processor.prepare(Dataset("examples", [*examples]))
+        first = [*{number: row for row, number in reversed([*enumerate(prepared.examples)])}.values()][::-1]
+        parts = []
+        for begin in range(0, len(first), MOST):
+            batch = self.processor.batch([prepared[row] for row in first[begin : begin + MOST]], None)
+            logits, labels = self.forward(batch.inputs).logits.float().cpu(), batch.labels
+            nats = cross_entropy(logits.mT, labels, ignore_index=IGNORE, reduction="none")
+            own = nats.sum(1), (logits.argmax(-1) == labels).sum(1), (labels != IGNORE).sum(1)
+            parts.append(torch.stack([part.double() for part in own]).numpy())
+        nats, right, count = np.concatenate(parts, 1)
+        return nats, right, count
+
+    def _maps(self, example: CaptionedImage) -> Sequence[Any]:
+        """Where each word of the right caption looks in the right image."""
+        reads, writes = self.processor.reads, self.processor.writes
+        words = writes.words(reads.prepare(example.captions[0]).tokens)
+        return self.maps(example, DrawnCaption(tokens=np.stack(writes.prepare(example)), words=words))
+
+    def _recall(self, examples: Sequence[CaptionedImage], options: JudgeDrawings) -> dict[str, float]:
+        """How often the matcher finds the caption of a drawing among 100.
+
+        Beside it stand the same for the real images, and for drawings of other captions (`recall_1_shuffled`).
+        """
+        judge = load_judge(options.matcher, "match-image", "--matcher")  # type: ignore[arg-type]
+        chosen, reads, writes = examples[:DRAWN], self.processor.reads, self.processor.writes
+        captions = [one.captions[0] for one in chosen]
+        condition = self.on_device(reads.tensors([reads.prepare(caption) for caption in captions])[0])
+        generator = torch.Generator(self.device).manual_seed(options.seed)
+        with torch.inference_mode():
+            drawn = writes.draw_tokens(self.model, condition, options, generator)[:: options.samples]
+        pictures = writes.images(drawn)
+        made, texts = embed(judge, [*zip(pictures, captions, strict=True)])
+        real, _ = embed(judge, [(one.read(), caption) for one, caption in zip(chosen, captions, strict=True)])
+        shuffled = _next_in_hundred(len(captions))
+        ways = {"": made, "_shuffled": made[shuffled], "_real_images": real}
+        ranks = {name: ranks_in_hundreds(images, texts, captions) for name, images in ways.items()}
+        return {f"recall_1{name}": as_shares(found)["recall_1"] for name, found in ranks.items()}
 
 
-@dataclass
-class Judging(Sketching):
-    """With `foveate eval`: how captions are drawn, and what judges the drawings."""
-
-    matcher: Path | None = None
-    """A model that `foveate train match-image` made: also measure how often it finds the caption of a drawing among
-    100."""
+def embed(judge: Any, pairs: Sequence[tuple[Any, str]]) -> torch.Tensor:
+    """The vectors (2, N, E) of images and captions by a model of match-image."""
+    forms = judge.processor
+    asked = [forms.reads.prepare(forms.reads.pair(image, caption)) for image, caption in pairs]
+    return torch.stack([one.vectors for one in judge.answer_prepared(asked, forms.writes.run_options())], 1)
 
 
-@dataclass
-class Drawing:
-    """What was drawn for a caption."""
-
-    caption: str
-    file: Path
-    tokens: np.ndarray = field(repr=False)
-    """The tokens of each sample, (samples, T)."""
-
-    @property
-    def line(self) -> str:
-        """The file and the caption, with a tab between them."""
-        return f"{one_line(self.file)}\t{one_line(self.caption)}"
+def _next_in_hundred(count: int) -> list[int]:
+    """For each drawing the number of the next one in its hundred."""
+    found: list[int] = []
+    for begin in range(0, count, AMONG):
+        own = [*range(begin, min(begin + AMONG, count))]
+        found += own[1:] + own[:1]
+    return found
 
 
-@dataclass
-class Draw(Task[Architecture]):
-    """Train a model that draws what a caption says.
-
-    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
-    training, architecture, ...); a flag counts more than the file.
-    """
-
-    task = "draw"
-    unit = "tokens"
-    files = "TABLE"
-    takes = "text"
-    metric = "nats"
-    higher_is_better = False
-    processor = DrawingProcessor
-    options = Sketching
-    default_training = Training(
+TASK = Task(
+    name="draw",
+    also="text to image",
+    about="Train a model that draws what a caption says.",
+    families=("text-to-image",),
+    reads=Caption(),
+    writes=Drawing(),
+    objective=CrossEntropy(),
+    read=lambda paths, recipe: captioned_images(paths),
+    files="TABLE",
+    layout="Your own images: a table with path<TAB>caption on each line, or a JSON file of COCO captions.",
+    examples=Examples(batch=32, validation_examples=400),
+    model="text-to-image-tiny",
+    training=Training(
         usual_epochs=20,
         learning_rate=2e-3,
         schedule="cosine",
         usual_warmup=100,
-        label_smoothing=0.0,
         weight_decay=0.05,
         validate_every=300,
         save_every=300,
-    )
-
-    examples: Annotated[Drawings, tyro.conf.arg(name="")] = field(default_factory=Drawings)
-    model: str = "text-to-image-tiny"
-    """The preset to begin from: see `foveate models`."""
-    out: Path = Path("runs/draw")
-    """Folder for the trained model; a training that it holds is resumed."""
-
-    def read(self, paths: Sequence[Path]) -> Dataset[CaptionedImage]:
-        return captioned_images(paths)
-
-    def fit(self, train: Dataset[CaptionedImage]) -> DrawingProcessor:
-        chosen = self.examples
-        texts = [caption for example in train for caption in example.captions]
-        tokenizer = TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase)
-        alike = [train[0]] if train[0].identity else train  # composed images are alike: one tells of all
-        image_format = choose_format(alike, chosen.size)
-        if image_format.size % chosen.patch:
-            raise UserError(f"images of {image_format.size} pixels do not divide into patches of {chosen.patch}")
-        some = Dataset(train.name, train.some(COUNTED), train.unit)
-        palette = learn_palette(decode(some, image_format), chosen.patch, chosen.codes)
-        return DrawingProcessor(palette, tokenizer, chosen.caption_dropout)
-
-    def objective(self) -> Objective:
-        return CrossEntropy(self.training.label_smoothing)
-
-    @classmethod
-    def eval_options(cls, recipe: Any, where: str) -> Judging:
-        return Judging()
-
-    def answer(self, predictor: Predictor, texts: Sequence[str], options: Sketching) -> list[Drawing]:
-        """Draw each caption. Raises TextError for one that is empty or has words that the model never saw."""
-        options.check()
-        check_image_file(options.out)
-        if len(texts) > MOST:
-            raise UserError(f"{len(texts)} captions are given, but a file takes at most {MOST}")
-        captions = without_commas(predictor, texts)
-        check_captions(predictor, captions)
-        wanted = [caption for caption in captions for _ in range(options.samples)]
-        tokens = draw(predictor, wanted, options).reshape(len(texts), options.samples, -1)
-        palette = predictor.processor.palette
-        save_grid([[*palette.decode(row)] for row in tokens], options.out, SHOWN)
-        return [Drawing(caption, options.out, own) for caption, own in zip(captions, tokens, strict=True)]
-
-    def measure(self, predictor: Predictor, examples: Sequence[CaptionedImage], options: Judging) -> Measured:
-        """Nats of each hidden token and the share that is predicted; where the data tells what stands where, the share
-        of the attention of a thing's name that is inside its box; with a matcher, how often it finds the caption."""
-        nats, right, count = hidden_token_losses(predictor, examples)
-        metrics = {"nats": nats.sum() / count.sum(), "accuracy": 100 * right.sum() / count.sum()}
-        if isinstance(options, Judging) and options.matcher is not None:
-            metrics |= drawing_recall(predictor, examples, options)
-        if inside := named_shares(predictor, examples):
-            metrics |= {"attention_in_box": 100 * inside[0], "uniform_in_box": 100 * inside[1]}
-        lines = [f"{one.captions[0]}\t{loss / places:.3f}" for one, loss, places in zip(examples, nats, count)]  # noqa: B905
-        return Measured(lines, {name: float(value) for name, value in metrics.items()})
-
-    def baselines(
-        self, predictor: Predictor, examples: Sequence[CaptionedImage], options: Any
-    ) -> dict[str, dict[str, float]]:
-        """How frequent a token is in all training images, and how frequent it is in each place."""
-        processor = predictor.processor
-        train = Dataset("training images", self.open()[0].some(COUNTED))
-        known, asked = (_tokens(processor, part) for part in (train, examples))
-        count = len(processor.palette.codes)
-        everywhere = np.bincount(known.ravel(), minlength=count)[None].repeat(known.shape[1], 0)
-        placed = np.stack([np.bincount(column, minlength=count) for column in known.T])
-        ways = {"frequency of each token": everywhere, "frequency of each token in each place": placed}
-        return {
-            name: unigram_metrics(counts + 0.1 * (everywhere / everywhere.sum() + 1e-3), asked)
-            for name, counts in ways.items()
-        }
-
-    def picture(self, predictor: Predictor, prediction: Drawing) -> Any:
-        """The first drawing once for each word, bright where the words' attention was."""
-        tokens = prediction.tokens[:1]
-        words = predictor.processor.tokenizer.encode([prediction.caption])
-        (maps,) = drawn_word_maps(predictor, tokens, words)
-        shown = _enlarged(predictor.processor.palette.decode(tokens)[0])
-        return plot_word_strip(shown, predictor.processor.tokenizer.pieces(words[0]), maps)
-
-    def look(
-        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
-    ) -> LookResult:
-        from foveate.tasks.looking.drawings import look_at_drawing
-
-        return look_at_drawing(predictor, given, max_length, sites, Sketching())
-
-
-def _tokens(processor: DrawingProcessor, examples: Any) -> np.ndarray:
-    return processor.palette.encode(decode(Dataset("examples", list(examples)), processor.palette.format))
-
-
-def _enlarged(pixels: np.ndarray) -> np.ndarray:
-    times = max(1, SHOWN // len(pixels))
-    return pixels.repeat(times, 0).repeat(times, 1)
+    ),
+    start=WholeRun(),
+    skill=lambda: Painter,
+)

@@ -19,14 +19,14 @@ from foveate.errors import UserError
 from foveate.forms.processor import Processor, load_processor
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
 from foveate.tasks import task_class
-from foveate.tasks.examples.data_options import FEWEST, held_out_every
+from foveate.tasks.examples.data_options import held_out_every
 from foveate.tasks.examples.hub_data import local_paths
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import ADAPTER, WRITTEN, Description
 from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.start.plan import Plan
 from foveate.tasks.start.weights import HEADS
-from foveate.tasks.task import Task
+from foveate.tasks.task import Task, open_examples
 from foveate.tasks.upgrade import upgrade_processor
 from foveate.tensor_files import write_tensors
 from foveate.training import Batches, Callback, main_process, train
@@ -109,6 +109,10 @@ class Lesson:
                 part.check()
         if recipe.lora is not None and recipe.start is None:
             raise UserError("lora adapts trained weights: name them with --from, or train all weights without it")
+        if hasattr(recipe.objective, "check_training"):
+            recipe.objective.check_training(recipe.training)
+        if recipe.start is None and self.task.start.missing:
+            raise UserError(self.task.start.missing)
         if recipe.start is not None:
             self.task.start.check(self.plan)
         languages = getattr(recipe.examples, "languages", None)
@@ -134,23 +138,7 @@ class Lesson:
 
     def open(self) -> tuple[Dataset[Any], Dataset[Any]]:
         """What to learn from and what to validate on. Raises UserError where there is nothing."""
-        chosen, files = self.recipe.examples, self.task.files
-        if self.task.generate is not None and (made := self.task.generate(self.recipe)) is not None:
-            return made.train, made.dev
-        validation = self._read_once(chosen.validation) if chosen.validation else None
-        if chosen.source is not None:
-            splits = self.task.open_source(chosen.source, self.recipe)
-            return splits.train, validation or splits.dev
-        if not chosen.data:
-            raise UserError(f"nothing to learn from: name a source (see `foveate data`) or give --data {files}")
-        found = self._read_once(chosen.data)
-        if validation is not None:
-            return found, validation
-        if len(found) < FEWEST:
-            raise UserError(
-                f"{found.name} has {len(found)} {found.unit}, too few to hold some out; give --validation {files}"
-            )
-        return self.task.hold_out(found)
+        return open_examples(self.task, self.recipe, self._read_once)
 
     def _read_once(self, paths: Sequence[Path]) -> Dataset[Any]:
         """A user's examples, which were read for their digest and are not read a second time."""
@@ -158,18 +146,17 @@ class Lesson:
 
     def _processor(self, train_part: Dataset[Any]) -> Processor:
         recipe, architecture = self.recipe, self.recipe.architecture
-        reads = copy(recipe.reads)
-        if recipe.start is not None and (tokenizer := self.task.start.tokenizer(self.plan)) is not None:
-            reads.tokenizer = tokenizer
-        reads = reads.learn(train_part, architecture)
-        writes = recipe.writes.learn(train_part, reads, architecture)
         trained = None
         if recipe.start is not None:
             trained = self.task.start.processor(self.plan, ProcessorOf(self.task))
         if trained is not None:
-            reads = reads.extend(trained.reads, train_part)
-            writes = writes.extend(trained.writes, train_part)
-        return Processor(reads, writes)
+            reads = recipe.reads.extend(trained.reads, train_part)
+            return Processor(reads, recipe.writes.extend(trained.writes, train_part))
+        reads = copy(recipe.reads)
+        if recipe.start is not None and (tokenizer := self.task.start.tokenizer(self.plan)) is not None:
+            reads.tokenizer = tokenizer
+        reads = reads.learn(train_part, architecture)
+        return Processor(reads, recipe.writes.learn(train_part, reads, architecture))
 
     # -- the model
 
@@ -222,7 +209,8 @@ class Lesson:
             self._read.update((paths, self.task.read(paths, self.recipe)) for paths in parts)
             self._digests = {", ".join(map(str, paths)): self._read[paths].digest() for paths in parts}
         start = {} if self.recipe.start is None else {str(self.recipe.start): self.plan.weights.digest}
-        return self._digests | start
+        own: dict[str, str] = getattr(self.recipe.objective, "contents", dict)()
+        return self._digests | start | own
 
     def identity(self) -> dict[str, Any]:
         """What must be the same when a training is resumed, beside the settings of training."""
@@ -283,6 +271,10 @@ class ProcessorOf:
     """Loads the processor of a run of a task."""
 
     task: Task
+
+    def of_task(self, name: str) -> "ProcessorOf":
+        """The same for another task."""
+        return ProcessorOf(task_class(name))
 
     def load(self, folder: Path) -> Processor:
         """The processor of a run folder. Raises UserError for whatever is missing or damaged."""

@@ -22,16 +22,17 @@ from foveate.errors import UserError, quoted
 from foveate.forms.answers import Answer, Failure, with_changes
 from foveate.forms.checks import without_too_long
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
+from foveate.forms.image import map_weights
 from foveate.forms.inputs import check_length, make_title
-from foveate.forms.naming import encoder_decoder_names, single_input_names
 from foveate.forms.processor import Processor
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.nn import attends, longest_sequence
 from foveate.sight import Sight
 from foveate.tasks.protocols import Evaluation, evaluation_rows
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_folder import recipe_value
-from foveate.tasks.task import Task
+from foveate.tasks.run_folder import check_unchanged, recipe_value
+from foveate.tasks.task import Task, open_examples
+from foveate.tasks.upgrade import notes_files
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
 from foveate.viewer.protocol import Input, InputKind, LookResult
@@ -139,7 +140,8 @@ class Skill:
         reads, writes = self.processor.reads, self.processor.writes
         places = np.array([reads.places(one) for one in prepared], np.int64)
         model = self._in_use(len(prepared), options)
-        budget = PLACES.get(self.device.type, OTHER_DEVICES)
+        usual = PLACES.get(self.device.type, OTHER_DEVICES)
+        budget = reads.places_on_cpu if self.device.type == "cpu" and reads.places_on_cpu else usual
         at_once = 1 if self.folder is None else writes.at_once(self.device)
         groups = even_groups(np.argsort(-places, kind="stable"), places, budget, at_once)
         own = ([prepared[row] for row in group.tolist()] for group in groups)
@@ -164,7 +166,7 @@ class Skill:
         try:
             value = reads.open(str(given))
             if value is None:
-                return Answer(given=str(given))
+                return replace(self.processor.writes.nothing(), given=str(given))
             prepared = reads.prepare(value)
             check_positions(str(given), reads.positions(prepared), most)
             return prepared
@@ -225,8 +227,7 @@ class Skill:
         places = max(sight[site].shape[-1] for site in sight.sites)
         check_length(places, max_length, f"the {reads.name}", reads.place_name)
         grid = find_grid(self.model, inputs)
-        along, decoder = reads.axis(value, prepared, grid), writes.axis(answer)
-        names = single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
+        names = writes.side_names(sight, reads.axis(value, prepared, grid), answer)
         notes = [self.name, *([answer.look_line] if answer.look_line else []), *answer.notes]
         if reads.longer_than_training(prepared):
             notes.append(f"The {reads.name} is longer than all of the training; the answer may be poor.")
@@ -260,7 +261,7 @@ class Skill:
             rows = writes.rows(sight, self.model, answer, before)
             if not rows:
                 return None
-            return writes.draw(answer, rows, grid) or reads.draw(value, rows, answer.title, grid)
+            return writes.draw(answer, value, rows, grid) or reads.draw(value, rows, answer.title, grid)
 
         return draw
 
@@ -298,7 +299,19 @@ class Skill:
     ) -> tuple[list[str], dict[str, float]]:
         """A line for the answer to each example, and metrics of the answers."""
         answers = self.answer_examples(examples, options, console)
-        return [one.line for one in answers], self.processor.writes.metrics(answers, examples)
+        writes = self.processor.writes
+        metrics = writes.metrics(answers, examples)
+        return [one.line for one in answers], metrics | writes.look_metrics(answers, examples, self.maps)
+
+    def maps(self, example: Any, answer: Any) -> list[Tensor]:
+        """Where the model looks in the image of an example for each row of an answer, as weights of places (i, j)."""
+        reads, writes = self.processor.reads, self.processor.writes
+        inputs = {**reads.tensors([reads.prepare(reads.value(example))])[0], **writes.teach(answer)}
+        sight, grid = self.watch(inputs), find_grid(self.model, inputs)
+        if not sight.sites:
+            return []
+        rows = writes.rows(sight, self.model, answer, reads.before(sight[sight.sites[-1]].shape[-1], grid))
+        return [torch.as_tensor(weights) for weights in map_weights(rows, grid)]
 
     def answer_examples(self, examples: Sequence[Any], options: Any, console: Console | None = None) -> list[Any]:
         """The answers to the examples of a dataset, with a bar in the terminal of a console."""
@@ -337,16 +350,28 @@ class Skill:
         """What to measure on: a user's data, or the test part of the source that was learned from."""
         source = self.recipe.examples.source
         if not data and source is None:
-            raise UserError(f"this model was trained on files: give --data {self.task.files} to measure it on")
+            told = "on files" if self.recipe.model in self.task.presets() else "elsewhere"
+            raise UserError(f"this model was trained {told}: give --data {self.task.files} to measure it on")
         return self.task.read(data, self.recipe) if data else self.task.open_source(str(source), self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:
-        """What was learned from, as it is now, without what was held out."""
-        chosen = self.recipe.examples
-        if chosen.source:
-            return self.task.open_source(chosen.source, self.recipe).train
-        found = self.task.read(chosen.data, self.recipe)
-        return found if chosen.validation else self.task.hold_out(found)[0]
+        """What was learned from, as it is now, without what was held out.
+
+        Raises UserError where that is not there any more, or where files of text have changed.
+        """
+        if self.processor.reads.by_files and notes_files(self.description):
+            check_unchanged(self.description)
+        return open_examples(self.task, self.recipe)[0]
+
+    def lost(self, most: float = math.inf) -> str:
+        """Why nothing can be compared with what was learned from; empty if it can, and has at most so many examples."""
+        try:
+            count = len(self.train_examples())
+        except UserError as error:
+            return str(error)
+        if count > most:
+            return f"the training text has {count:,} passages, and at most {most:,} are counted"
+        return ""
 
     # -- training
 

@@ -20,7 +20,7 @@ from foveate.data.text.files import as_paths
 from foveate.errors import UserError
 from foveate.forms.form import InputForm, OutputForm, setting_names
 from foveate.models.idle_settings import changed_fields, check_settings_act
-from foveate.tasks.examples.data_options import held_out_every
+from foveate.tasks.examples.data_options import FEWEST, held_out_every
 from foveate.tasks.recipe import PARTS, Examples, Recipe, distribute, plain_values
 from foveate.tasks.start.parts import Body, Parts
 from foveate.tasks.start.plan import settle
@@ -195,6 +195,33 @@ class Task:
         check_settings_act(found.architecture, changed_fields(found.architecture, default.architecture))
         examples = type(self.examples)(**_values(found.examples))
         return Recipe(**{**{part.name: getattr(found, part.name) for part in fields(Recipe)}, "examples": examples})
+
+
+def open_examples(
+    task: Task, recipe: Recipe, read: Callable[[Sequence[Path]], Dataset[Any]] | None = None
+) -> tuple[Dataset[Any], Dataset[Any]]:
+    """What a recipe says to learn from and to validate on; `read` opens a user's files.
+
+    Raises UserError where there is nothing.
+    """
+    read = read or (lambda paths: task.read(paths, recipe))
+    if task.generate is not None and (made := task.generate(recipe)) is not None:
+        return made.train, made.dev
+    chosen, files = recipe.examples, task.files
+    validation = read(chosen.validation) if chosen.validation else None
+    if chosen.source is not None:
+        splits = task.open_source(chosen.source, recipe)
+        return splits.train, validation or splits.dev
+    if not chosen.data:
+        raise UserError(f"nothing to learn from: name a source (see `foveate data`) or give --data {files}")
+    found = read(chosen.data)
+    if validation is not None:
+        return found, validation
+    if len(found) < FEWEST:
+        raise UserError(
+            f"{found.name} has {len(found)} {found.unit}, too few to hold some out; give --validation {files}"
+        )
+    return task.hold_out(found)
 
 
 def changed(base: Any, changes: Mapping[str, Any]) -> Any:

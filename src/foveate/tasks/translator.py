@@ -8,7 +8,6 @@ from typing import Any
 from rich.console import Console
 
 from foveate.data.dataset import Dataset
-from foveate.forms.answers import Answer
 from foveate.forms.translation import SourceText, Translation, translation_metrics
 from foveate.forms.written import WrittenAnswer
 from foveate.metrics.translation import quality, quality_by_length, signatures
@@ -21,11 +20,6 @@ Pair = tuple[str, str]
 
 class Translator(Skill):
     """A model that translates."""
-
-    def answer(self, given: Sequence[Any], options: Any = None) -> Sequence[Any]:
-        """The translation of each text, searched for as the options say; an empty one for an empty text."""
-        found = super().answer(given, options)
-        return [WrittenAnswer(given=one.given) if type(one) is Answer else one for one in found]
 
     def some(self, dataset: Dataset[Any], count: int) -> list[Pair]:
         """The first pairs: a large text is not read to its end to validate."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from foveate.bundle import CONFIG
 from foveate.data.processor import PROCESSOR
 from foveate.errors import UserError
 from foveate.files import read_json
@@ -29,6 +30,8 @@ def upgrade_recipe(values: dict[str, Any], known: Mapping[str, tuple[str, ...]])
     """The recipe with each setting in the part that has a field of its name now, as `known` says."""
     if {"reads", "writes"} & values.keys():
         return values
+    if "base" in values:
+        values["start"] = values.pop("base")
     direct = ("model", "out", "start", "lora", "lora_layers", "architecture")
     found = {name: values.pop(name) for name in direct if name in values}
     tables = {name: values.pop(name) for name in ("training", "examples") if isinstance(values.get(name), dict)}
@@ -52,6 +55,10 @@ Values = dict[str, Any]
 
 UPGRADES: dict[str, Callable[[Values], Values]] = {
     "translate": lambda old: {"reads": {}, "writes": {}},
+    "autoencode": lambda old: {"reads": {}, "writes": {}},
+    "language": lambda old: dict.fromkeys(("reads", "writes"), old["conditions.json"]),
+    **dict.fromkeys(("dpo", "rlhf"), lambda old: {"reads": {}, "writes": {}}),
+    "cloze": lambda old: {name: {"hiding": old["hiding"]} for name in ("reads", "writes")},
     "classify-image": lambda old: {
         "reads": {**_without(old, "labels", "format"), "format": old["format"]},
         "writes": {"labels": old["labels"]},
@@ -60,11 +67,34 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "reads": {"log_mel": old["log_mel"], "frames": old["frames"], "augment": old.get("augment", True)},
         "writes": {"labels": old["labels"]},
     },
+    "answer": lambda old: {"reads": {"format": old["format"]}, "writes": {"labels": old["answers"]}},
+    "match-image": lambda old: {
+        "reads": {"format": _format(old)},
+        "writes": {"longest": old["architecture"]["max_length"]},
+    },
+    "draw": lambda old: {
+        "reads": {"caption_dropout": old["caption_dropout"], "longest": old["architecture"]["max_length"]},
+        "writes": {"learned": old["palette"]},
+    },
+    "caption": lambda old: {"reads": {"format": _format(old)}, "writes": {}},
+    "read": lambda old: {
+        "reads": {name: old[name] for name in ("height", "width", "augment")},
+        "writes": {"characters": old["characters"]},
+    },
     "detect": lambda old: {
         "reads": {name: old[name] for name in ("size", "augment")},
         "writes": {name: old[name] for name in ("labels", "usual_box", "denoising")},
     },
     "classify": lambda old: {"reads": {}, "writes": {"labels": old["labels.json"]["counts"]}},
+    "tag": lambda old: {"reads": {}, "writes": {}},
+    "reward": lambda old: {"reads": {}, "writes": {}},
+    "embed": lambda old: {"reads": {}, "writes": {}},
+    "match": lambda old: {"reads": {}, "writes": {"thresholds": old["rules.json"]["thresholds"]}},
+    "ask": lambda old: {"reads": {}, "writes": {"labels": old["answers"]}},
+    "pair": lambda old: {
+        "reads": {"segments": old["labels.json"]["segments"]},
+        "writes": {"labels": old["labels.json"]["counts"], "rules": old["labels.json"].get("rules", {})},
+    },
     "gan": lambda old: {"reads": {"labels": old["labels"]}, "writes": {"format": old["format"]}},
     "walk": lambda old: {"reads": {"words": old["words"]}, "writes": {"sights": old["sights"]}},
     "control": lambda old: {
@@ -74,6 +104,10 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
     "speak": lambda old: {
         "reads": {name: old[name] for name in ("characters", "texts")},
         "writes": {name: old[name] for name in ("codec", "longest")},
+    },
+    "transcribe": lambda old: {
+        "reads": {"log_mel": old["log_mel"], "longest": old["longest"], "augment": old.get("augment", True)},
+        "writes": {name: old[name] for name in ("characters", "frequent")},
     },
     "complete-image": lambda old: {
         "reads": old,
@@ -88,12 +122,23 @@ def upgrade_processor(task: str, folder: Path) -> Values:
     names = (PROCESSOR, "labels.json", "lexicon.json", "conditions.json", "rules.json")
     files = {name: read_json(folder / name) for name in names if (folder / name).is_file()}
     old = files.pop(PROCESSOR, {})
+    files |= {"architecture": read_json(folder / CONFIG).get("architecture", {})} if (folder / CONFIG).is_file() else {}
     if task not in UPGRADES or not isinstance(old, dict):
         raise UserError(f"{folder / PROCESSOR} is damaged: it has no forms")
     try:
         return UPGRADES[task]({**old, **files})
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{folder / PROCESSOR} is damaged: {error}") from None
+
+
+def _format(old: Values) -> Values:
+    """The size and the channels of images, which were a file of their own."""
+    return {name: old[name] for name in ("size", "channels")}
+
+
+def notes_files(description: Mapping[str, Any]) -> bool:
+    """Whether a run notes digests of its files of text: for cloze, version 0.2 noted those of passages."""
+    return description.get("task") != "cloze" or "reads" in description.get("recipe", {})
 
 
 def _without(values: Values, *names: str) -> Values:

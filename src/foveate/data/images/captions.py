@@ -43,6 +43,8 @@ class CaptionedImage:
     """What the image follows from, where it is composed: its pixels need not be looked at to tell it from others."""
     kind: str = ""
     """What is new about the image, where test images are of several kinds, which are measured apart."""
+    file: Path | None = field(default=None, repr=False, compare=False)
+    """The file that `read` decodes, if there is one."""
 
     def content(self) -> bytes:
         captions = "\n".join(self.captions)
@@ -66,7 +68,8 @@ def captioned_images(paths: Paths) -> Dataset[CaptionedImage]:
     if not found:
         raise UserError(f"{path}: there is no captioned image in it")
     examples = [
-        CaptionedImage(str(file), tuple(captions), partial(read_image, file)) for file, captions in found.items()
+        CaptionedImage(str(file), tuple(captions), partial(read_image, file), file=file)
+        for file, captions in found.items()
     ]
     notes = [f"{sum(map(len, found.values())):,} captions"]
     notes += [f"{empty:,} empty captions left out"] if empty else []

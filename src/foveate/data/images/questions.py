@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import PIL.Image
 
@@ -30,6 +31,8 @@ class ImageQuestion:
     """Where the answer can be seen: left, top, right and bottom as shares of the image's sides, where it is known."""
     composed: bool = False
     """The image follows from `image`: its pixels need not be looked at to tell it from others."""
+    file: Path | None = field(default=None, repr=False, compare=False)
+    """The file that `read` decodes, if there is one."""
 
     def content(self) -> bytes:
         text = f"{self.question}\0{self.answer}\0"
@@ -61,7 +64,7 @@ def image_questions(paths: Paths) -> Dataset[ImageQuestion]:
         file = path.parent / name
         if not is_file(file):
             raise UserError(f"{path}, line {number}: there is no file {file}")
-        found.append(ImageQuestion(where, question, answer, partial(read_image, file), str(file)))
+        found.append(ImageQuestion(where, question, answer, partial(read_image, file), str(file), file=file))
     if not found:
         raise UserError(f"{path}: there is no question in it")
     images = len({one.image for one in found})

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +12,6 @@ from foveate.data.dataset import Dataset, Example
 from foveate.data.processor import Processor
 from foveate.data.ragged import padded
 from foveate.data.text.files import Paths, as_paths, read_sentences
-from foveate.data.tokens.tokenizers import load_tokenizer
 from foveate.errors import UserError
 
 TOKENIZER = "tokenizer.json"
@@ -70,10 +68,14 @@ class PreferenceBatch(Batch):
 
 
 @dataclass
-class PreferenceProcessor(Processor[Preference]):
-    """Turns pairs into inputs `tokens` (2 B, S), each beginning with the start token, and `lengths` (2 B,)."""
+class WrittenPreferenceProcessor(Processor[Preference]):
+    """Pairs for a language model: the targets have `labels` (2 B, S), the next token of each, the end token included.
+
+    Of a text that is longer, the first `longest` tokens are read.
+    """
 
     tokenizer: Tokenizer
+    longest: int | None = None
 
     def prepare(self, dataset: Dataset[Preference]) -> list[tuple[list[int], list[int]]]:
         better = self.tokenizer.encode([example.better for example in dataset])
@@ -83,33 +85,6 @@ class PreferenceProcessor(Processor[Preference]):
     def cost(self, prepared: Any) -> int:
         """Tokens of both texts as they are filled up."""
         return 2 * (1 + max(map(len, prepared)))
-
-    def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
-        special = self.tokenizer.special
-        rows = [np.array([special.start, *text]) for pair in prepared for text in pair]
-        tokens, lengths = padded(rows, special.pad)
-        weight = torch.ones(len(prepared), dtype=torch.long)
-        return PreferenceBatch({"tokens": tokens, "lengths": lengths}, {}, weight, "")
-
-    def sizes(self) -> dict[str, int]:
-        return {"vocabulary": len(self.tokenizer), "classes": 1}
-
-    def files(self) -> dict[str, Callable[[Path], object]]:
-        return {TOKENIZER: self.tokenizer.save}
-
-    @classmethod
-    def load(cls, folder: Path) -> "PreferenceProcessor":
-        return cls(load_tokenizer(folder / TOKENIZER))
-
-
-@dataclass
-class WrittenPreferenceProcessor(PreferenceProcessor):
-    """Pairs for a language model: the targets have `labels` (2 B, S), the next token of each, the end token included.
-
-    Of a text that is longer, the first `longest` tokens are read.
-    """
-
-    longest: int | None = None
 
     def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
         special, most = self.tokenizer.special, self.longest and self.longest + 1

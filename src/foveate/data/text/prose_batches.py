@@ -3,18 +3,16 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from foveate.contracts import IGNORE, Batch, Tokenizer, count_labels, label_batch
-from foveate.data.processor import Processor
-from foveate.data.ragged import Numbers, in_pieces, padded, tokenised, within_budget
+from foveate.contracts import IGNORE, Batch, Tokenizer
+from foveate.data.ragged import Numbers, in_pieces, padded
 from foveate.data.text.documents import Passage
-from foveate.data.tokens.tokenizer_processor import TokenizerProcessor
 from foveate.special_tokens import SpecialTokens
 
 
@@ -57,28 +55,6 @@ def stream_passages(
 
 
 @dataclass
-class SentenceProcessor(TokenizerProcessor, Processor[PassageTokens]):
-    """Turns passages into batches for a sequence auto-encoder: each is one sequence, to be read and written again.
-
-    inputs: `source` (B, S), with an end token, and `target` (B, T), beginning with a start token, both padded;
-    `source_lengths` and `target_lengths` (B,). labels (B, T): the source, then IGNORE.
-    """
-
-    def encode(self, passages: Iterable[Passage], most: float = math.inf) -> list[PassageTokens]:
-        """The passages of at most so many tokens."""
-        return encode_passages(passages, self.tokenizer, most)
-
-    def cost(self, prepared: PassageTokens) -> int:
-        return len(prepared.tokens) - 1
-
-    def batch(self, prepared: Sequence[PassageTokens], generator: np.random.Generator | None) -> Batch:
-        special = self.tokenizer.special
-        inputs, labels = to_write([one.tokens for one in prepared], special)
-        source, lengths = padded([one.tokens[1:] for one in prepared], special.pad)
-        return label_batch({"source": source, "source_lengths": lengths, **inputs}, labels, "passages")
-
-
-@dataclass
 class ParagraphBatch(Batch):
     """A batch whose examples are paragraphs, and whose rows are their sentences."""
 
@@ -96,48 +72,6 @@ class ParagraphBatch(Batch):
         inputs["paragraphs"] = torch.where(real, ends - lengths[:, None] + places, 0)
         inputs["paragraph_lengths"] = lengths
         return ParagraphBatch(inputs, {"labels": self.labels[sentences]}, self.weight[sentences], self.source)
-
-
-class ParagraphTokens(NamedTuple):
-    """The sentences of a paragraph as numbers."""
-
-    sentences: list[Numbers]
-    place: str
-
-    def content(self) -> bytes:
-        """All that is learned from it."""
-        return b"\0".join(sentence.tobytes() for sentence in self.sentences)
-
-
-@dataclass
-class ParagraphProcessor(TokenizerProcessor, Processor[ParagraphTokens]):
-    """Turns passages into batches for a hierarchical auto-encoder: paragraphs, whose sentences are rows.
-
-    inputs: those of `paragraph_inputs`, and `target` (P, T), beginning with a start token, padded. labels
-    (P, T): the target one place on, with its end, then IGNORE. After its last sentence each paragraph has an empty one.
-    """
-
-    def encode(self, passages: Iterable[Passage], most: float = math.inf) -> list[ParagraphTokens]:
-        """The passages of which no sentence has more tokens. They are read once, in pieces."""
-        texts = ((text, (number, one.place)) for number, one in enumerate(passages) for text in one.sentences)
-        rows, known, _ = tokenised(texts, self.tokenizer, (), ())
-        sentences = iter(rows.take(np.arange(len(known))))
-        found = [ParagraphTokens([next(sentences) for _ in same], place) for (_, place), same in groupby(known)]
-        return [one for one in found if max(map(len, one.sentences)) <= most]
-
-    def cost(self, prepared: ParagraphTokens) -> int:
-        return max(map(len, prepared.sentences)) + 1
-
-    def rows(self, prepared: ParagraphTokens) -> int:
-        return len(prepared.sentences) + 1
-
-    def batch(self, prepared: Sequence[ParagraphTokens], generator: np.random.Generator | None) -> Batch:
-        paragraphs = [[*(row.tolist() for row in one.sentences), []] for one in prepared]
-        special = self.tokenizer.special
-        whole = [np.array([special.start, *row, special.end]) for rows in paragraphs for row in rows]
-        targets, labels = to_write(whole, special)
-        inputs = {**paragraph_inputs(paragraphs, special), "target": targets["target"]}
-        return ParagraphBatch(inputs, {"labels": labels}, count_labels(labels), "paragraphs")
 
 
 def encode_sentences(passages: Sequence[Passage], tokenizer: Tokenizer) -> list[list[list[int]]]:
@@ -158,21 +92,6 @@ def paragraph_inputs(paragraphs: Sequence[Sequence[Sequence[int]]], special: Spe
     places = [np.arange(end - len(paragraph), end) for paragraph, end in zip(paragraphs, ends, strict=True)]
     numbers, lengths = padded(places, 0)
     return {"source": source, "source_lengths": source_lengths, "paragraphs": numbers, "paragraph_lengths": lengths}
-
-
-def paragraph_batches(
-    paragraphs: Sequence[Sequence[Sequence[int]]], special: SpecialTokens, tokens: int
-) -> Iterator[tuple[list[int], dict[str, torch.Tensor]]]:
-    """Batches to read: the places of their paragraphs in the list, and their `paragraph_inputs`; shortest first.
-
-    An empty sentence is added to each paragraph.
-    """
-    ended = [[*paragraph, []] for paragraph in paragraphs]
-    longest = np.array([max(map(len, paragraph)) + 1 for paragraph in ended])
-    rows = np.array([len(paragraph) for paragraph in ended])
-    for group in within_budget(np.argsort(longest, kind="stable"), longest, tokens, rows):
-        places = group.tolist()
-        yield places, paragraph_inputs([ended[place] for place in places], special)
 
 
 def to_write(rows: Sequence[Numbers], special: SpecialTokens) -> tuple[dict[str, torch.Tensor], torch.Tensor]:

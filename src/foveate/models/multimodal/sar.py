@@ -80,6 +80,10 @@ class SAR(EncoderDecoder, nn.Module):
         self.output = nn.Linear(width + features, config.vocabulary)
         initialize_convolutions(self)
 
+    def grid_size(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of the places of an image of this height and width in pixels."""
+        return height // (2 * self.backbone.stride), width // self.backbone.stride
+
     def forward(self, pixels: Float[Tensor, "B c h w"], widths: Int[Tensor, "B"], target: Int[Tensor, "B T"]) -> Output:
         """Logits of the character after each target character.
 

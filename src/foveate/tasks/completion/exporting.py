@@ -11,8 +11,7 @@ from foveate.data.tokens.tokenizers import SubwordTokenizer
 from foveate.errors import UserError
 from foveate.special_tokens import Role
 from foveate.tasks.completion.completer import Completer
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.language import Language
+from foveate.tasks.language_model import LanguageModel
 
 SILENT: tuple[Role, ...] = ("pad", "start", "end")
 """The special tokens that stand for no text."""
@@ -20,12 +19,12 @@ SILENT: tuple[Role, ...] = ("pad", "start", "end")
 
 def as_completer(task: Any) -> Completer:
     """A trained GPT as a public model: its texts begin with the start token. Raises UserError for another model."""
-    if not isinstance(task, Predictor) or not isinstance(task.task, Language):
+    if not isinstance(task, LanguageModel):
         raise UserError(
             "only language models are exported, the models of `foveate train language` and `cloze`, and those that "
             "label texts, pairs or words, of `classify`, `pair` and `tag`"
         )
-    own = cast(SubwordTokenizer, task.processor.tokenizer)
+    own = cast(SubwordTokenizer, task.reads.words)
     values = {"bos_token_id": own.special.start, "eos_token_id": own.special.end}
     model: Any = task.model
     tokenizer = public_tokenizer(own, [own.special.start])

@@ -10,13 +10,14 @@ import torch
 from torch import nn
 
 from foveate import models
-from foveate.data.text.batches import surroundings
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
+from foveate.forms.public_text import PublicText
+from foveate.forms.tagged_words import Tags
+from foveate.forms.text_pair import PairText
 from foveate.interop.keys import bert
 from foveate.interop.public_folder import write_folder, write_tensors
 from foveate.tasks.completion.exporting import public_pair_tokenizer, public_tokenizer
-from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.skill import Skill
 
 CLASSES = {
@@ -32,26 +33,27 @@ EXACT = 1e-5
 
 def gives_labels(task: Any) -> bool:
     """Whether it is a trained classifier of texts or of pairs, or a tagger."""
-    return isinstance(task, Skill | Predictor) and _task_name(task) in CLASSES
+    trained_here = isinstance(task, Skill) and not isinstance(task.processor.reads, PublicText)
+    return trained_here and task.task.name in CLASSES
 
 
-def export_labels(predictor: Any, folder: Path) -> str:
+def export_labels(skill: Skill, folder: Path) -> str:
     """Write the folder of a classifier of texts or of pairs, or a tagger; the class of transformers that opens it.
 
     Raises UserError for a model that transformers does not have.
     """
-    family, model = str(predictor.description["family"]), predictor.model
+    family, model = str(skill.description["family"]), skill.model
     if family not in ("bert", "gpt"):
-        name = predictor.recipe.model if isinstance(predictor, Skill) else predictor.task.model
+        name = skill.recipe.model
         raise UserError(f"transformers has no model like {name}: of those with labels, a BERT and a GPT are exported")
-    tokenizer = _tokenizer(predictor)
-    values = {**_labels(_label_names(predictor)), "pad_token_id": tokenizer.special.pad}
+    tokenizer = _tokenizer(skill)
+    values = {**_labels(_label_names(skill)), "pad_token_id": tokenizer.special.pad}
     if family == "gpt":
         write_folder(folder, family, _without_label_bias(model), values)
     else:
-        write_bert(folder, _pair_as_text(model) if _task_name(predictor) == "pair" else model, values)
+        write_bert(folder, _pair_as_text(model) if skill.task.name == "pair" else model, values)
     tokenizer.write_folder(folder)
-    return CLASSES[_task_name(predictor)]
+    return CLASSES[skill.task.name]
 
 
 def write_bert(folder: Path, model: nn.Module, values: Mapping[str, Any]) -> None:
@@ -66,28 +68,17 @@ def write_bert(folder: Path, model: nn.Module, values: Mapping[str, Any]) -> Non
     write_tensors(folder, bert.without_copies(config, model.state_dict()), config_json)
 
 
-def _task_name(task: Any) -> str:
-    return task.task.name if isinstance(task, Skill) else str(task.task.task)
-
-
-def _tokenizer(predictor: Any) -> PublicTokenizer:
+def _tokenizer(skill: Skill) -> PublicTokenizer:
     """The tokenizer, with what the task reads around a text or a pair."""
-    if isinstance(predictor, Skill):
-        reads = predictor.processor.reads
-        return public_tokenizer(reads.words, *reads.around)
-    own = predictor.processor.tokenizer
-    if predictor.task.task == "pair":
-        processor = predictor.processor
-        return public_pair_tokenizer(own, processor.around, processor.segments)
-    of_words = predictor.task.task == "tag"
-    return public_tokenizer(own, *(((own.special.start,), (own.special.end,)) if of_words else surroundings(own)))
+    reads: Any = skill.processor.reads
+    if isinstance(reads, PairText):
+        return public_pair_tokenizer(reads.tokenizer, reads.signs, reads.segments)
+    return public_tokenizer(reads.tokenizer, *reads.around)
 
 
-def _label_names(predictor: Any) -> list[str]:
-    processor = predictor.processor
-    if isinstance(predictor, Skill):
-        return list(processor.writes.labels)
-    return list(processor.lexicon.tags if predictor.task.task == "tag" else processor.labels)
+def _label_names(skill: Skill) -> list[str]:
+    writes = skill.processor.writes
+    return list(writes.lexicon.tags if isinstance(writes, Tags) else writes.labels)
 
 
 def _labels(names: Sequence[str]) -> dict[str, Any]:

@@ -14,14 +14,14 @@ from foveate.interop.onnx import Sample, export_onnx
 from foveate.nn import longest_sequence
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.language import Language
-from foveate.tasks.public.bert import WordFiller
-from foveate.tasks.public.embedder import Embedder
-from foveate.tasks.public.labels import PublicClassifier, PublicPairs
+from foveate.tasks.language_model import LanguageModel
+from foveate.tasks.public.fillers import WordFiller
 from foveate.tasks.skill import Skill
 
 MODEL, ABOUT = "model.onnx", "onnx.json"
+
+ONE_TEXT = ("classify", "embed")
+"""Tasks whose models read one text as a whole."""
 
 LONGEST = 48
 """Tokens of the longest text that an exported file is tried with, where the model has as many positions."""
@@ -33,7 +33,7 @@ def export_to_onnx(task: Any, out: Path) -> float:
     Returns the greatest difference of onnxruntime's logits from PyTorch's. Raises UserError for a model that cannot be
     written so.
     """
-    if isinstance(task, Predictor) and isinstance(task.task, Language):
+    if isinstance(task, LanguageModel):
         task = as_completer(task)
     out.mkdir(parents=True, exist_ok=True)
     model = task.model.to("cpu")
@@ -44,7 +44,9 @@ def export_to_onnx(task: Any, out: Path) -> float:
     first, *others = (make(*size) for size in sizes)
     free = {name: {0: "batch"} | ({1: "length"} if name == "tokens" else {}) for name in first}
     worst = export_onnx(model, Sample(first, free), others, out / MODEL)
-    tokenizer = getattr(task, "tokenizer", None) or getattr(getattr(task, "processor", None), "tokenizer", None)
+    processor = getattr(task, "processor", None)
+    places = (task, processor, getattr(processor, "reads", None))
+    tokenizer = next((found for place in places if (found := getattr(place, "tokenizer", None))), None)
     if tokenizer is not None:
         with written(out / "tokenizer.json") as path:
             tokenizer.save(path)
@@ -53,7 +55,7 @@ def export_to_onnx(task: Any, out: Path) -> float:
             name: [free[name].get(place, size) for place, size in enumerate(one.shape)] for name, one in first.items()
         },
         "output": "logits",
-        "labels": [*(getattr(task, "labels", None) or getattr(getattr(task, "processor", None), "labels", None) or ())],
+        "labels": [*(getattr(getattr(processor, "writes", None), "labels", None) or ())],
     }
     with written(out / ABOUT) as path:
         path.write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -67,10 +69,8 @@ def _inputs(task: Any) -> Callable[[int, int], dict[str, Tensor]]:
         return lambda rows, length: {"tokens": _tokens(task.model, rows, length, random)}
     if getattr(task, "description", {}).get("family") == "xlnet":
         raise UserError("an XLNet is not written as ONNX: language models, BERTs and classifiers of images are")
-    one_text = isinstance(task, Embedder | PublicClassifier | WordFiller) and not isinstance(task, PublicPairs)
-    if one_text or _reads_whole_texts(task):
-        if isinstance(task, Embedder):  # its model gives tokens; the file gives vectors
-            cast(Any, task.model).config.head = "vector"
+    reads_one_text = isinstance(task, Skill) and task.task.name in ONE_TEXT
+    if isinstance(task, WordFiller) or (reads_one_text and task.description["family"] != "rnn-encoder"):
         return lambda rows, length: {
             "tokens": _tokens(task.model, rows, length, random),
             "lengths": torch.randint(1, length + 1, (rows,), generator=random),
@@ -80,12 +80,6 @@ def _inputs(task: Any) -> Callable[[int, int], dict[str, Tensor]]:
         shape = sizes["channels"], sizes["image_size"], sizes["image_size"]
         return lambda rows, length: {"pixels": torch.randn(rows, *shape, generator=random)}
     raise UserError("only language models, BERTs with one text, and classifiers of images are written as ONNX")
-
-
-def _reads_whole_texts(task: Any) -> bool:
-    if isinstance(task, Skill):
-        return task.task.name == "classify" and task.description["family"] != "rnn-encoder"
-    return isinstance(task, Predictor) and task.task.task == "embed" and task.task.preset.family != "rnn-encoder"
 
 
 def _tokens(model: Any, rows: int, length: int, random: torch.Generator) -> Tensor:

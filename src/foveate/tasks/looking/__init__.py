@@ -15,9 +15,9 @@ from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES, header_of
 from foveate.tasks import TASKS, opener, task_class
 from foveate.tasks.completion.completer import Completer
-from foveate.tasks.looking.predictors import LanguageViewer, PredictorViewer
-from foveate.tasks.looking.readers import CompleterViewer, SingleTextViewer
-from foveate.tasks.looking.skills import SkillViewer
+from foveate.tasks.looking.predictors import PredictorViewer
+from foveate.tasks.looking.readers import CompleterViewer
+from foveate.tasks.looking.skills import LanguageViewer, SkillViewer
 from foveate.tasks.task import Task
 from foveate.viewer.protocol import File, Input, ModelViewer
 
@@ -27,7 +27,7 @@ SEEN_AS_OURS = ("xlnet",)
 """Types of models that attend in transformers by a softmax of their own, which cannot be seen."""
 
 READS_SOUNDS = ("whisper",)
-"""Types of models whose input is a sound, which transformers' are looked at with."""
+"""Types of models whose input is a sound, which are looked at in transformers where it is installed."""
 
 
 def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
@@ -52,14 +52,15 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         kind_of = header_of(folder).model_type
         ours = named or kind_of in SEEN_AS_OURS or (kind_of in MODEL_TYPES and not has_transformers())
         if ours and kind_of not in READS_SOUNDS:
-            kind = CompleterViewer if opener(folder) is Completer else SingleTextViewer
-            return kind(folder, device)
+            return (CompleterViewer if opener(folder) is Completer else SkillViewer)(folder, device)
+        if kind_of in READS_SOUNDS and not has_transformers():
+            return SkillViewer(folder, device)
         from foveate.tasks.looking.huggingface import open_folder
 
         return open_folder(folder, device)
     if isinstance(task_class(str(description.get("task"))) if description.get("task") in TASKS else None, Task):
-        return SkillViewer(folder, device)
-    return (LanguageViewer if description.get("task") == "language" else PredictorViewer)(folder, device)
+        return (LanguageViewer if description.get("task") == "language" else SkillViewer)(folder, device)
+    return PredictorViewer(folder, device)
 
 
 def open_beside(folder: Path | str, first: ModelViewer, device: str = "cpu") -> ModelViewer:

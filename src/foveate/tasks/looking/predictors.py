@@ -3,20 +3,18 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from foveate import tasks
-from foveate.decoding import Decoding
 from foveate.forms.inputs import EXAMPLES
 from foveate.forms.naming import model_name
 from foveate.nn import longest_sequence
-from foveate.tasks.answers.continuations import Composing
 from foveate.tasks.former.page import no_look
 from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.viewer.protocol import Grown, Input, LookResult
+from foveate.viewer.protocol import Input, LookResult
 
-READS_TEXT = ("classify", "tag", "embed", "language", "translate", "reward")
+READS_TEXT = ("classify", "tag", "embed", "reward")
 """Tasks whose input is one text without a form of its own."""
 
 
@@ -40,15 +38,3 @@ class PredictorViewer:
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads an input."""
         return self.predictor.task.look(self.predictor, given, max_length, sites)
-
-
-class LanguageViewer(PredictorViewer):
-    """A language model that foveate trained, which also goes on with a text."""
-
-    chats = False
-
-    def write(self, text: str, count: int, chat: bool) -> Grown:
-        """The text with at most `count` more of the likeliest tokens."""
-        decoding = Decoding(method="greedy", length_factor=0.0, length_extra=count)
-        found: Any = self.predictor.task.answer(self.predictor, [text], Composing(decoding))[0]
-        return Grown(found.text, found.ended)

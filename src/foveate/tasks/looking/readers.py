@@ -1,6 +1,6 @@
-"""A look at a model that reads one text: a predictor, or a model of a public folder."""
+"""A look at a causal language model of a public folder."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,38 +15,22 @@ from foveate.forms.naming import model_name, single_input_names
 from foveate.sight import look
 from foveate.tasks.completion.answers import Completing, Completion
 from foveate.tasks.completion.completer import Completer
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.tasks.protocols import AnyPredictor, ModelInputs
 from foveate.viewer.protocol import Grown, Input, InputKind, LookResult
 
 LONGEST_ANSWER = 400
-"""Characters of an answer that a page shows: an embedding has hundreds of numbers."""
+"""Characters of an answer that a page shows."""
 
 
-class SingleTextViewer:
-    """A model of a public folder, whose `reading` gives the inputs for one text."""
+class CompleterViewer:
+    """A causal language model of a public folder, which also writes and may chat."""
 
     takes: InputKind = "text"
 
     def __init__(self, folder: Path, device: str) -> None:
-        self.task: Any = tasks.load(folder, device)
+        self.task = cast(Completer, tasks.load(folder, device))
         options = self.task.run_options(self.task.description["recipe"], str(folder))
-        self.options = getattr(options, "brief", options)
+        self.options: Any = getattr(options, "brief", options)
         self.name = model_name(self.task.description, folder)
-
-    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
-        """Look at the model while it reads a text, as one line."""
-        return _look(self.task, self.options, self.name, given, max_length, sites, self.task.model_inputs)
-
-
-class CompleterViewer(SingleTextViewer):
-    """A causal language model of a public folder, which also writes and may chat."""
-
-    task: Completer
-
-    def __init__(self, folder: Path, device: str) -> None:
-        super().__init__(folder, device)
         self.max_length, self.examples = self.task.model.config.max_length, EXAMPLES
         try:
             self._template: ChatML | None = chat_template(self.task.tokenizer)
@@ -55,11 +39,18 @@ class CompleterViewer(SingleTextViewer):
         self.chats = self._template is not None
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
-        """The page of a chat has the user's last words as its title."""
-        found = super().look(given, max_length, sites)
-        if self._template is not None and isinstance(given, str):
-            found.title = make_title(self._template.last_of_user(given)) or found.title
-        return found
+        """Look at the model while it reads a text; the page of a chat has the user's last words as its title."""
+        text = require_text(given, self.name)
+        reading = self.task.model_inputs(text)
+        check_length(reading.length, max_length, "the text")
+        with torch.inference_mode(), look(self.task.model, sites=sites) as sight:
+            self.task.model(**reading.inputs)
+        answer = self.task.answer([text], self.options)[0].line
+        brief = answer if len(answer) <= LONGEST_ANSWER else f"{answer[:LONGEST_ANSWER]}…"
+        labels = {len(row): list(row) for row in (reading.asked, reading.pieces)}
+        title = make_title(text if self._template is None else self._template.last_of_user(text) or text)
+        notes = [self.name, f"Answer: {brief}", *sight.notes]
+        return LookResult(sight, single_input_names(sight, labels.get), title, notes)
 
     def write(self, text: str, count: int, chat: bool) -> Grown:
         """The text with at most `count` more of the likeliest tokens."""
@@ -69,44 +60,3 @@ class CompleterViewer(SingleTextViewer):
         found = cast(Completion, self.task.answer([text], options)[0])
         end = f"{ChatML.end}\n" if chat and found.ended else ""
         return Grown(text + found.text + end, found.ended)
-
-
-def look_at_text(
-    predictor: Predictor,
-    given: Input,
-    max_length: int,
-    sites: Sequence[str] | None,
-    reading: Callable[[str], ModelInputs],
-) -> LookResult:
-    """A look at a predictor while it reads a text, as one line. Raises UserError for a model that does not attend."""
-    task = predictor.task
-    name = predictor.name
-    options = type(task).run_options(task.as_json(), "the settings")
-    found = _look(predictor, getattr(options, "brief", options), name, given, max_length, sites, reading)
-    if not found.sight.sites:
-        raise nothing_to_see(predictor, name)
-    return found
-
-
-def _look(
-    task: AnyPredictor,
-    options: Any,
-    name: str,
-    given: Input,
-    max_length: int,
-    sites: Sequence[str] | None,
-    reader: Callable[[str], ModelInputs],
-) -> LookResult:
-    text = require_text(given, name)
-    reading = reader(text)
-    check_length(reading.length, max_length, "the text")
-    with torch.inference_mode(), look(task.model, sites=sites) as sight:
-        task.model(**reading.inputs)
-    answer = task.answer([text], options)[0].line
-    brief = answer if len(answer) <= LONGEST_ANSWER else f"{answer[:LONGEST_ANSWER]}…"
-    notes = [name, f"Answer: {brief}"]
-    if task.longer_than_training([text]):
-        notes.append("The text is longer than all training texts; the answer may be poor.")
-    labels = {len(row): list(row) for row in (reading.asked, reading.pieces)}
-    names = single_input_names(sight, labels.get)
-    return LookResult(sight, names, make_title(text), [*notes, *sight.notes])

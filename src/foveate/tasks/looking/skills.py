@@ -9,7 +9,7 @@ from foveate import tasks
 from foveate.forms.inputs import EXAMPLES
 from foveate.nn import longest_sequence
 from foveate.tasks.skill import Skill, nothing_to_see
-from foveate.viewer.protocol import Input, LookResult
+from foveate.viewer.protocol import Grown, Input, LookResult
 
 
 class SkillViewer:
@@ -30,3 +30,14 @@ class SkillViewer:
         """Look at the model while it reads an input."""
         found: LookResult = self.skill.look(given, max_length, sites)
         return found
+
+
+class LanguageViewer(SkillViewer):
+    """A language model that foveate trained, which also goes on with a text."""
+
+    chats = False
+
+    def write(self, text: str, count: int, chat: bool) -> Grown:
+        """The text with at most `count` more of the likeliest tokens."""
+        found = self.skill.run(text, method="greedy", length_factor=0.0, length_extra=count)
+        return Grown(found.text, found.ended)

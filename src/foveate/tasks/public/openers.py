@@ -6,7 +6,11 @@ from typing import Any
 from foveate import bundle
 from foveate.errors import UserError
 from foveate.interop.public_folder import head_of, header_of, layout_of
-from foveate.tasks.public.labels import KINDS
+from foveate.tasks.public.pooling import embeds_sentences
+from foveate.tasks.public.texts import TextFolders
+
+LABELS = ("text", "tokens", "pair")
+"""The heads that give labels."""
 
 
 def bert_opener(folder: Path) -> Any:
@@ -15,19 +19,18 @@ def bert_opener(folder: Path) -> Any:
 
     Raises UserError for another head.
     """
-    from foveate.tasks.public.bert import WordFiller
-    from foveate.tasks.public.embedder import Embedder, embeds_sentences
+    from foveate.tasks.public.fillers import WordFiller
 
     if embeds_sentences(folder):
-        return Embedder
+        return TextFolders("vector")
     (name, *_) = header_of(folder).architectures or ("BertModel",)
     kinds = {
-        "Model": Embedder,
+        "Model": TextFolders("vector"),
         "ForMaskedLM": WordFiller,
         "ForPreTraining": WordFiller,
-        "ForSequenceClassification": KINDS["text"],
-        "ForTokenClassification": KINDS["tokens"],
-        "ForNextSentencePrediction": KINDS["pair"],
+        "ForSequenceClassification": TextFolders("text"),
+        "ForTokenClassification": TextFolders("tokens"),
+        "ForNextSentencePrediction": TextFolders("pair"),
     }
     kind = name.removeprefix("Roberta").removeprefix("Bert")
     if kind not in kinds:
@@ -41,10 +44,10 @@ def opener(folder: Path) -> Any:
 
     if not (folder / bundle.CONFIG).is_file():
         return Completer
-    if (head := head_of(folder)) in KINDS:
-        return KINDS[head]
+    if (head := head_of(folder)) in LABELS:
+        return TextFolders(head)
     if layout_of(folder).family == "xlnet":
-        from foveate.tasks.public.xlnet import XLNetEmbedder, XLNetFiller
+        from foveate.tasks.public.fillers import XLNetFiller
 
-        return XLNetEmbedder if head == "none" else XLNetFiller
+        return TextFolders("none") if head == "none" else XLNetFiller
     return Completer

@@ -62,6 +62,8 @@ class Parts:
 
     help: ClassVar[str] = RUN_HELP
     """What `--from` takes."""
+    missing: ClassVar[str] = ""
+    """What is wrong where nothing is named, for a task that begins from trained weights only."""
 
     def complete(self, recipe: Any) -> None:
         """Choose what the settings leave open, a preset and its sizes, as the trained model has them."""

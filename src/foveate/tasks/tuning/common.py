@@ -1,152 +1,95 @@
 """What the ways to tune a language model by preferences have in common: where they begin, and how what the tuned model
 writes is measured."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, ClassVar
 
 import torch
-import tyro
 from torch import nn
 
 from foveate import tasks
+from foveate.contracts import Tokenizer
 from foveate.errors import UserError
-from foveate.forms.checks import check_positions
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.former.recipe import Architecture
-from foveate.tasks.former.task import Task
-from foveate.tasks.protocols import NoOptions
-from foveate.tasks.reward import rewards
+from foveate.forms.tuned import ReadPrompt
+from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import WholeRun
 from foveate.tasks.tuning.rollouts import distinct, write
-from foveate.training.settings import check_seed
 
-Kind = TypeVar("Kind", bound="Tuning")
-
-FromLanguageRun = Annotated[
-    Path | None,
-    tyro.conf.arg(name="from", help="Folder of the language model to begin from: `foveate train language`."),
-]
-
-MAX_TOKENS = 24
-"""Tokens of a text that is written, at most."""
+SAME = 1e-6
+"""Rewards that differ by less are equal."""
 
 
-@dataclass
-class Drawing:
-    """How texts are drawn."""
+@dataclass(frozen=True)
+class LanguageRun(WholeRun):
+    """All of a run of `foveate train language`, without dropout: what is drawn is what is learned from."""
 
-    seed: int = 1
-    """Seed of random draws."""
-    judge: Path | None = None
-    """With `foveate eval`: a classifier, whose share of texts labelled "positive" is measured too."""
+    help: ClassVar[str] = "Folder of the language model to begin from: `foveate train language`."
+    missing: ClassVar[str] = "there is nothing to tune: name a language model with --from"
 
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        check_seed(self.seed)
+    of: str | None = "language"
 
+    def complete(self, recipe: Any) -> None:
+        super().complete(recipe)
+        dropouts = [name for name in recipe.preset.values | _fields(recipe) if name.endswith("dropout")]
+        recipe.architecture = {**(recipe.architecture or {}), **dict.fromkeys(dropouts, 0.0)}
 
-@dataclass
-class WrittenText:
-    """What was written for a prompt."""
-
-    line: str
+    def processor(self, recipe: Any, kind: Any) -> Any:
+        """That of the language model, whose vocabulary is taken."""
+        return kind.of_task("language").load(recipe.weights.folder)
 
 
-@dataclass
-class Tuning(Task[Architecture]):
-    """A task that begins from a trained language model."""
+def _fields(recipe: Any) -> dict[str, Any]:
+    """The fields of the config of a recipe's preset."""
+    from foveate import models
 
-    unit = "texts"
-    options = Drawing
-    start_parts = WholeRun(of="language")
+    return dict(models.config_class(recipe.preset.family).__dataclass_fields__)
 
-    start: FromLanguageRun = None
-    model: str = "gpt-tiny"
-    """The preset of the language model to begin from; its sizes are taken from its folder."""
 
-    def __post_init__(self) -> None:
-        """Without dropout: what is drawn is what is learned from."""
-        super().__post_init__()
-        config: Any = self.architecture
-        self.architecture = replace(config, **{name: 0.0 for name in vars(config) if name.endswith("dropout")})
-
-    @classmethod
-    def from_json(cls: type[Kind], values: dict[str, Any], where: str) -> Kind:
-        before = {"start": values["base"]} if "base" in values else {}  # the name of earlier versions
-        return super().from_json({name: one for name, one in values.items() if name != "base"} | before, where)
+class Tuned(Skill):
+    """A language model that was tuned."""
 
     @property
-    def max_tokens(self) -> int:
-        """Tokens of a text that is written, at most."""
-        return MAX_TOKENS
-
-    def check(self) -> None:
-        if self.start is None:
-            raise UserError("there is nothing to tune: name a language model with --from")
-        super().check()
+    def tokenizer(self) -> Tokenizer:
+        """That of the language model."""
+        reads: ReadPrompt = self.processor.reads
+        return reads.words
 
     @cached_property
-    def author(self) -> Predictor:
+    def author(self) -> Any:
         """The language model to begin from."""
-        assert self.start is not None
-        return load_of_task(self.start, "language", "--from takes a language model")
+        assert self.recipe.start is not None
+        return load_of_task(self.recipe.start, "language", "--from takes a language model")
 
-    @cached_property
-    def policy(self) -> nn.Module:
-        """The model that is tuned."""
-        return self.build(vocabulary=len(self.author.processor.tokenizer))
-
-    def _model(self, sizes: Mapping[str, int]) -> nn.Module:
-        return self.policy
-
-    def answer(self, predictor: Predictor, texts: Sequence[str], options: Drawing) -> list[WrittenText]:
-        """What the tuned model draws for each prompt."""
-        options.check()
-        tokenizer = predictor.processor.tokenizer
-        prompts = tokenizer.encode(list(texts))
-        check_positions(predictor.model, texts, enumerate(map(len, prompts)), 1 + self.max_tokens)
-        generator = torch.Generator().manual_seed(options.seed)
-        model = predictor.model
-        return [
-            WrittenText(text) for text in write(model, model, tokenizer, prompts, 1, self.max_tokens, generator).texts
-        ]
+    @property
+    def before(self) -> str:
+        """What the model from which the tuning began is called in tables."""
+        return f"before, {self.recipe.start}"
 
     def written(
-        self,
-        model: nn.Module,
-        predictor: Predictor,
-        beginnings: Sequence[str],
-        options: Drawing,
-        judge: Predictor | None,
+        self, model: nn.Module, beginnings: Sequence[str], options: Any, reward: Path | None
     ) -> tuple[list[str], dict[str, float]]:
         """A text for each beginning, and their mean metrics; the "reward" if there is a reward model."""
-        tokenizer = predictor.processor.tokenizer
         generator = torch.Generator().manual_seed(options.seed)
-        prompts = tokenizer.encode(list(beginnings))
-        found = write(model, self.author.model, tokenizer, prompts, 1, self.max_tokens, generator)
-        metrics = {} if judge is None else {"reward": sum(rewards(judge, found.texts)) / len(prompts)}
+        prompts, most = self.tokenizer.encode(list(beginnings)), self.processor.writes.max_tokens
+        found = write(model, self.author.model, self.tokenizer, prompts, 1, most, generator)
+        metrics = {} if reward is None else {"reward": sum(rewards(load_reward(reward), found.texts)) / len(prompts)}
         metrics |= {
             "kl": float(found.kl.mean()),
             "length": float(found.length.float().mean()),
             "distinct_2": distinct(found.texts),
         }
         if options.judge is not None:
-            decisions = load_of_task(options.judge, "classify", "--judge takes a classifier").answer(
-                found.texts, NoOptions()
-            )
+            judge = load_of_task(options.judge, "classify", "--judge takes a classifier")
+            decisions = judge.answer(found.texts)
             metrics["positive"] = 100 * sum(one.label == "positive" for one in decisions) / len(decisions)
         return found.texts, metrics
 
 
-def first_words(text: str, count: int) -> str:
-    """The beginning of a text, as a prompt."""
-    return " ".join(text.split()[:count])
-
-
-def load_reward(folder: Path) -> Predictor:
+def load_reward(folder: Path) -> Any:
     """The reward model of a folder."""
     return load_of_task(folder, "reward", "--reward takes a reward model")
 
@@ -157,3 +100,23 @@ def load_of_task(folder: Path, task: str, advice: str) -> Any:
     if found.description["task"] != task:
         raise UserError(f"{folder} was trained for the task {found.description['task']}; {advice}")
     return found
+
+
+def rewards(judge: Any, texts: Sequence[str]) -> list[float]:
+    """What a reward model gives texts, in their order."""
+    reads, writes = judge.processor.reads, judge.processor.writes
+    prepared = [reads.prepare(text) for text in texts]  # also of an empty text, which a model may write
+    return [float(one.reward) for one in judge.answer_prepared(prepared, writes.run_options())]
+
+
+def check_rewards(judge: Any, texts: Sequence[str], folder: Path) -> None:
+    """Raise UserError for a reward model from which nothing can be learned: it gives these texts the same reward, or
+    one that is not finite."""
+    found = rewards(judge, texts)
+    for text, reward in zip(texts, found, strict=True):
+        if not math.isfinite(reward):
+            raise UserError(f"{folder} gives '{text}' the reward {reward}: train it anew, at a lower learning_rate")
+    if len(set(texts)) > 1 and max(found) - min(found) < SAME:
+        raise UserError(
+            f"{folder} gives {len(texts)} sentences the same reward, {found[0]:.3g}: there is nothing to learn from it"
+        )

@@ -7,9 +7,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from foveate.contracts import Batch, Output
+from foveate.errors import at_least
 from foveate.training.objectives.objective import Loss
 
 
+@dataclass
 class Contrastive:
     """The cross-entropy of each image's caption among those of the batch, and of each caption's image (InfoNCE).
 
@@ -34,7 +36,11 @@ class ContrastiveTexts:
     """
 
     scale: float = 20.0
-    """What cosines are multiplied by: the inverse of the softmax' temperature."""
+    """What cosines are multiplied by before the softmax over the texts of a batch."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        at_least(0, "scale", self.scale)
 
     def __call__(self, output: Output, batch: Batch) -> Loss:
         vectors = F.normalize(output.logits[:, 0].float(), dim=-1)

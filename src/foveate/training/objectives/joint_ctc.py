@@ -1,27 +1,38 @@
 """Joint training of a decoder with attention and its encoder with CTC."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import torch.nn.functional as F
 
 from foveate.contracts import IGNORE, Batch, Output
+from foveate.errors import at_least
 from foveate.models.speech.output import SpeechOutput
-from foveate.special_tokens import SpecialTokens
-from foveate.training.objectives.objective import Loss, Objective
+from foveate.special_tokens import LEARNED, SpecialTokens
+from foveate.training.objectives.objective import CrossEntropy, Loss
 
 
-class JointCTC:
-    """The loss of the decoder plus `weight` times the CTC loss of the encoder (Kim et al. 2017,
+@dataclass
+class JointCTC(CrossEntropy):
+    """The cross-entropy of the decoder plus `ctc` times the CTC loss of the encoder (Kim et al. 2017,
     https://arxiv.org/abs/1609.06773; Graves et al. 2006 for CTC itself).
 
     CTC's targets are the labels without the end token; its blank is the padding. A transcript that is longer than its
     encoded sound has no CTC loss. Outputs without logits for CTC have none either. Logs the "ctc" loss, in nats.
     """
 
-    def __init__(self, decoder: Objective, weight: float, special: SpecialTokens) -> None:
-        self.decoder, self.weight, self.special = decoder, weight, special
+    ctc: float = 0.3
+    """Weight of the CTC loss of the encoder, for models that have an output layer for it."""
+
+    special: ClassVar[SpecialTokens] = LEARNED
+
+    def check(self) -> None:
+        super().check()
+        at_least(0, "ctc", self.ctc)
 
     def __call__(self, output: Output, batch: Batch) -> Loss:
-        loss = self.decoder(output, batch)
-        if not self.weight or not isinstance(output, SpeechOutput) or output.ctc is None:
+        loss = super().__call__(output, batch)
+        if not self.ctc or not isinstance(output, SpeechOutput) or output.ctc is None:
             return loss
         assert output.ctc_lengths is not None
         counts = (batch.labels != IGNORE) & (batch.labels != self.special.end)
@@ -34,4 +45,4 @@ class JointCTC:
             reduction="sum",
             zero_infinity=True,
         )
-        return Loss(loss.total + self.weight * ctc, {**loss.log, "ctc": ctc.detach()})
+        return Loss(loss.total + self.ctc * ctc, {**loss.log, "ctc": ctc.detach()})

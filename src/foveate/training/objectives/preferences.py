@@ -6,9 +6,11 @@ import torch
 import torch.nn.functional as F
 
 from foveate.contracts import IGNORE, Batch, Output
+from foveate.errors import UserError
 from foveate.training.objectives.objective import Loss
 
 
+@dataclass
 class BradleyTerry:
     """The negative log-probability that the first text of each pair of rows is better: `-log sigmoid(r - r')`.
 
@@ -59,7 +61,7 @@ class ClippedPolicyGradient:
         return Loss(loss.sum(), log)
 
 
-@dataclass(frozen=True)
+@dataclass
 class DirectPreference:
     """DPO (Rafailov et al. 2023, https://arxiv.org/abs/2305.18290): `-log sigmoid(beta (m - m'))`.
 
@@ -67,7 +69,13 @@ class DirectPreference:
     model, the target `reference`. Logs the "accuracy", the share of pairs with m > m', and the "margin", beta (m - m').
     """
 
-    beta: float
+    beta: float = 0.1
+    """What distance from the first model costs."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        if not self.beta > 0:
+            raise UserError(f"beta is {self.beta}, but must be above 0")
 
     def __call__(self, output: Output, batch: Batch) -> Loss:
         nats = F.cross_entropy(output.logits.float().mT, batch.labels, ignore_index=IGNORE, reduction="none").sum(1)

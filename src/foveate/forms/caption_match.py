@@ -1,0 +1,176 @@
+"""How well an image and a caption fit: the cosine of their vectors.
+
+    CaptionedImages   what is read: an image, and in use a caption
+    CaptionFit        what is written: the cosine; it reads the captions of a batch too
+
+B batch    E width of the vectors    S tokens of a caption
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import PIL.Image
+import torch
+from torch import Tensor, nn
+
+from foveate.data.dataset import Dataset
+from foveate.data.images.captions import CaptionedImage
+from foveate.errors import UserError
+from foveate.forms.answers import Answer, Failure
+from foveate.forms.caption_words import CaptionWords
+from foveate.forms.form import Changes, Naming, OutputForm, Row
+from foveate.forms.grids import GridFinder
+from foveate.forms.naming import DecoderNames, token_names
+from foveate.forms.question import Asked, ImageWithText
+from foveate.metrics.retrieval import AMONG, as_shares, ranks_in_hundreds
+
+
+class PairPixels(NamedTuple):
+    """An image as a model reads it, and a caption."""
+
+    pixels: np.ndarray
+    """(C, h, w) in 8 bits."""
+    caption: str
+    asked: bool
+    """Whether a user asks for it, who should know of words that the model does not know."""
+
+
+@dataclass
+class CaptionedImages(ImageWithText):
+    """An image: inputs `pixels` (B, C, h, w). In use a caption comes with it."""
+
+    worth_optimizing: ClassVar[float] = math.inf
+    missing: ClassVar[str] = "one tab must stand between the path of an image and a caption"
+
+    def value(self, example: CaptionedImage) -> Any:
+        return self.pair(example.read(), example.captions[0])
+
+    def pair(self, image: PIL.Image.Image, caption: str) -> Any:
+        """The value of an image and a caption, which may have words that the model does not know."""
+        return Asked(image, caption, of_dataset=True)
+
+    def place(self, example: CaptionedImage) -> str:
+        return f"{example.place}\t{example.captions[0]}"
+
+    def prepare(self, value: Any) -> Any:
+        return PairPixels(super().prepare(value.image), value.text, not value.of_dataset)
+
+    def places(self, prepared: Any) -> int:
+        return super().places(prepared.pixels)
+
+    def tensors(
+        self, prepared: Sequence[Any], generator: np.random.Generator | None = None
+    ) -> tuple[dict[str, Tensor], Changes]:
+        pixels = [one.pixels if isinstance(one, PairPixels) else one for one in prepared]
+        return super().tensors(pixels, generator)
+
+    def axis(self, value: Any, prepared: Any, grid: GridFinder) -> Naming:
+        """The mean of the places, which attends to them, or the places of the image."""
+        places = super().axis(value, prepared, grid)
+        return lambda count: ["mean of the places"] if count == 1 else places(count)
+
+
+@dataclass(kw_only=True)
+class FitAnswer(Answer):
+    """How well an image and a caption fit."""
+
+    cosine: float = 0.0
+    """The cosine of the angle between their vectors, -1 to 1."""
+    vectors: Tensor | None = field(default=None, repr=False, compare=False)
+    """The vector of the image, and that of the caption (2, E)."""
+    caption: str = field(default="", repr=False)
+    tokens: list[int] = field(default_factory=list, repr=False)
+    """Those of the caption."""
+
+    @property
+    def cells(self) -> list[str]:
+        return [f"{self.cosine:.3f}"]
+
+    @property
+    def title(self) -> str:
+        return f"{self.caption}  {self.cosine:.3f}"
+
+
+@dataclass
+class CaptionFit(CaptionWords, OutputForm):
+    """The cosine of an image and a caption: inputs `tokens` (B, S) and `lengths` (B,), and labels (B, 1).
+
+    A label is the number of the first equal caption of the batch. An image with several captions makes a row for each.
+    Models have `embed_images(pixels)` and `embed_captions(tokens, lengths)`.
+    """
+
+    metric: ClassVar[str] = "recall_1"
+
+    def learn(self, train: Dataset[CaptionedImage], reads: Any, architecture: Any) -> "CaptionFit":
+        found = copy(self)
+        found.learn_words([caption for example in train for caption in example.captions], architecture)
+        return found
+
+    def sizes(self) -> dict[str, int]:
+        return {"vocabulary": len(self.tokenizer)}
+
+    def prepare(self, example: CaptionedImage) -> list[list[int]]:
+        return list(self.tokenizer.encode(list(example.captions)))
+
+    def tensors(
+        self, prepared: Sequence[Sequence[int]], changes: Changes, generator: np.random.Generator | None
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
+        captions = [tuple(tokens) for tokens in prepared]
+        first = {caption: place for place, caption in reversed([*enumerate(captions)])}
+        labels = torch.tensor([[first[caption]] for caption in captions])
+        return self.read(captions), {"labels": labels}, torch.ones(len(labels), dtype=torch.long)
+
+    def decide(self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[PairPixels], options: Any) -> list[Any]:
+        """The cosines, and a failure for each caption that a user should write in another way."""
+        found: list[Any] = [self._tokens(one) for one in prepared]
+        rows = [row for row, one in enumerate(found) if not isinstance(one, Failure)]
+        if not rows:
+            return found
+        pixels = inputs["pixels"]
+        read = {name: value.to(pixels.device) for name, value in self.read([found[row] for row in rows]).items()}
+        images, texts = model.embed_images(pixels[rows]), model.embed_captions(**read)
+        pairs = torch.stack([images, texts], 1).float().cpu()
+        for row, vectors in zip(rows, pairs, strict=True):
+            cosine = float((vectors[0] * vectors[1]).sum())
+            found[row] = FitAnswer(cosine=cosine, vectors=vectors, caption=prepared[row].caption, tokens=found[row])
+        return found
+
+    def _tokens(self, pair: PairPixels) -> Any:
+        """The tokens of a caption; a failure for one that a user should write in another way."""
+        if not pair.asked:
+            return list(self.tokenizer.encode([pair.caption])[0])
+        try:
+            return self.checked(pair.caption, "nothing to compare")
+        except UserError as error:
+            return Failure(pair.caption, str(error))
+
+    def metrics(self, answers: Sequence[FitAnswer], examples: Sequence[CaptionedImage]) -> dict[str, float]:
+        """How often an image's own caption fits best among 100, or is one of the five that fit best."""
+        images, captions = torch.stack([one.vectors for one in answers if one.vectors is not None], 1)
+        return as_shares(ranks_in_hundreds(images, captions, [one.captions[0] for one in examples]))
+
+    def baselines(
+        self, reads: Any, examples: Sequence[Any], train: Callable[[], Dataset[Any]]
+    ) -> dict[str, dict[str, float]]:
+        among = min(AMONG, len(examples))
+        return {"chance": {"recall_1": 100 / among, "recall_5": 500 / among}}
+
+    # -- looking
+
+    def teach(self, answer: FitAnswer) -> dict[str, Tensor]:
+        return self.read([answer.tokens])
+
+    def axis(self, answer: FitAnswer) -> DecoderNames:
+        """The tokens of the caption, which attend to each other."""
+        names = token_names(self.names(answer.tokens))
+        return DecoderNames(names, names, "reader", len(answer.tokens) + 2)
+
+    def rows(self, sight: Any, model: nn.Module, answer: FitAnswer, before: int) -> list[Row]:
+        """Where the image is looked at for its vector."""
+        if "pool" not in sight.sites:
+            return []
+        return [Row(answer.title, sight["pool"].weights()[0, :, 0].float().mean(0).cpu())]

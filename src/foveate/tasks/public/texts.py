@@ -1,0 +1,137 @@
+"""Hugging Face folders of models that read texts as skills: labels of texts and pairs, tags of words, vectors."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from foveate import bundle, models
+from foveate.data.dataset import Dataset
+from foveate.data.text.files import read_lines
+from foveate.data.text.labelled_pairs import read_labelled_pairs
+from foveate.data.tokens.bert_tokenizer import BertTokenizer
+from foveate.errors import UserError, one_line
+from foveate.forms.label import Label
+from foveate.forms.processor import Processor
+from foveate.forms.public_text import PooledTokens, PublicPair, PublicTags, PublicText, PublicWords
+from foveate.forms.text_pair import PairLabel
+from foveate.forms.text_vector import PairedText, TextVector
+from foveate.interop.layout import label_names
+from foveate.interop.public_folder import PublicModel
+from foveate.tasks import task_class
+from foveate.tasks.checkpoint import public_recipe
+from foveate.tasks.embedder import Embedder
+from foveate.tasks.protocols import Evaluation
+from foveate.tasks.public.pooling import read_pooling
+from foveate.tasks.public.reader import open_public
+from foveate.tasks.run_folder import Description
+from foveate.tasks.skill import Skill
+from foveate.tasks.start.weights import open_start
+from foveate.training.hardware import choose_device
+
+PAIRED = ("bert", "xlnet")
+"""The families that learn from two texts in one row."""
+
+NEXT = ("next", "not next")
+"""What the labels of BERT's next-sentence head are called, if the folder has no names of its own."""
+
+TASK_OF = {"text": "classify", "pair": "pair", "tokens": "tag", "vector": "embed", "none": "embed"}
+"""The task of a model, by what it predicts."""
+
+
+class Classifier(Skill):
+    """A model that labels texts, and perhaps pairs of texts."""
+
+    def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Any]:
+        if data and self.processor.reads.pairs and has_pairs(data):
+            return read_labelled_pairs(data)
+        return super().test_examples(data, options)
+
+
+class TokenEmbedder(Embedder):
+    """A model that gives each token a vector."""
+
+    def evaluate(self, data: Sequence[Path], options: Any = None, console: Console | None = None) -> Evaluation:
+        """UserError: vectors are neither right nor wrong."""
+        raise UserError("a model that embeds sentences is measured by a task: train one with --from")
+
+
+class TextFolders:
+    """Opens folders whose models predict one thing: what `foveate run` and `eval` ask of a task."""
+
+    def __init__(self, head: str) -> None:
+        """`head` is "text", "pair", "tokens", "vector" or "none"."""
+        self._head = head
+        self._task = task_class(TASK_OF[head])
+
+    def run_options(self, recipe: Any, where: str) -> Any:
+        """The flags of `foveate run`."""
+        return self._task.writes.run_options()
+
+    def eval_options(self, recipe: Any, where: str) -> Any:
+        """The flags of `foveate eval`."""
+        return self._task.writes.measure_options()
+
+    def load(self, folder: Path | str, device: str = "cpu") -> Skill:
+        """The model of a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
+        make = {"vector": bert_embedder, "none": token_embedder}.get(self._head)
+        return make(Path(folder), device) if make else labeller(self._head, Path(folder), device)
+
+
+def labeller(head: str, folder: Path, device: str) -> Skill:
+    """A model that gives labels: to texts, to pairs of texts, or to the words of a text."""
+    public, tokenizer, types = open_public(folder, head, device)
+    joins = isinstance(tokenizer, BertTokenizer) or tokenizer.joins_pairs
+    own = {"tokenizer": tokenizer, "types": types, "pairs": public.family in PAIRED and joins}
+    where = str(folder / bundle.CONFIG)
+    named = head != "pair" or any(not name.startswith("LABEL_") for name in _own_labels(public.values))
+    names = label_names(public.values, where) if named else list(NEXT)
+    if head == "tokens":
+        return skill_of(Skill, "tag", public, folder, Processor(PublicWords(**own), PublicTags(names=tuple(names))))
+    counts = dict.fromkeys(names, 0)
+    if head == "pair":
+        return skill_of(Skill, "pair", public, folder, Processor(PublicPair(**own), PairLabel(counts)))
+    return skill_of(Classifier, "classify", public, folder, Processor(PublicText(**own), Label(counts)))
+
+
+def bert_embedder(folder: Path, device: str) -> Skill:
+    """A BERT whose pooled tokens are the vector of a text."""
+    start = open_start(folder)
+    if start.tokenizer is None or start.family != "bert":
+        raise UserError(f"{folder} is no BERT, so it gives no vectors of sentences")
+    pooling, normalized = read_pooling(start.folder)
+    config = replace(start.config, pooling=pooling, head="vector")
+    model = models.build(start.family, config)
+    start.fill(model)
+    public = PublicModel(start.family, model.to(choose_device(device)).eval(), {})
+    reads = PairedText(max_length=config.max_length, tokenizer=start.tokenizer)
+    return skill_of(Embedder, "embed", public, folder, Processor(reads, TextVector(normalized)))
+
+
+def token_embedder(folder: Path, device: str) -> Skill:
+    """A model without a head, of which the mean of a text's tokens, or the first of them, is the vector."""
+    pooling, normalized = read_pooling(folder)
+    public, tokenizer, types = open_public(folder, "none", device)
+    writes = PooledTokens(normalized, pooling)
+    reads = PublicText(tokenizer=tokenizer, types=types)
+    return skill_of(TokenEmbedder, "embed", public, folder, Processor(reads, writes))
+
+
+def skill_of(kind: type[Skill], name: str, public: PublicModel, folder: Path, processor: Processor) -> Skill:
+    """A model with its forms."""
+    task = task_class(name)
+    recipe = public_recipe(task, public, folder, processor)
+    description = asdict(Description(name, public.family, asdict(recipe.architecture), recipe.as_json()))
+    return kind(task, recipe, public.model, processor, description, folder)
+
+
+def has_pairs(data: Sequence[Path]) -> bool:
+    """Whether the first line that is not empty has a label and two texts."""
+    return next((line.count("\t") == 2 for path in data for line in read_lines(path) if line.strip()), False)
+
+
+def _own_labels(values: dict[str, Any]) -> list[str]:
+    named = values.get("id2label")
+    return [one_line(str(name)) for name in named.values()] if isinstance(named, dict) else []

@@ -1,0 +1,90 @@
+"""A transcriber in use: it cuts long sounds, hears a stream, and tells when words were said."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console
+
+from foveate.contracts import Picture
+from foveate.data.sounds.cutting import cut_at_silences
+from foveate.data.sounds.stream import Read, sounds_from_pipe
+from foveate.forms.sound import Heard
+from foveate.forms.transcripts import TranscriptAnswer, join_parts
+from foveate.forms.word_times import TimedWord, word_times
+from foveate.tasks.skill import Skill
+
+
+@dataclass(repr=False)
+class Transcriber(Skill):
+    """What is read are sounds of any length; those that are longer than all of the training are cut."""
+
+    def __post_init__(self) -> None:
+        if hasattr(self.model, "speller"):
+            self.processor.writes.decoder = "speller"
+
+    def answers_as_they_come(self, prepared: Sequence[Heard], options: Any) -> Iterator[tuple[int, TranscriptAnswer]]:
+        """The transcript of each sound, of those of its parts."""
+        writes = self.processor.writes
+        writes.check_options(options)
+        cut = [self.parts(one, options) for one in prepared]
+        found = dict(super().answers_as_they_come([part for parts in cut for part in parts], options))
+        first = 0
+        for row, parts in enumerate(cut):
+            own = [found[first + number] for number in range(len(parts))]
+            first += len(parts)
+            answer = join_parts(own)
+            if getattr(options, "times", False):
+                answer.times = self.times(parts, own)
+            yield row, answer
+
+    def parts(self, heard: Heard, options: Any) -> list[Heard]:
+        """The parts of a sound that are transcribed each by itself."""
+        return [Heard(part, heard.form) for part in cut_at_silences(heard.sound, self.longest(options))]
+
+    def longest(self, options: Any) -> float:
+        """Seconds of the longest sound that is not cut."""
+        longest: float = getattr(options, "cut", None) or self.processor.reads.longest
+        return longest
+
+    def times(self, parts: Sequence[Heard], answers: Sequence[TranscriptAnswer]) -> list[TimedWord]:
+        """When each word of a sound was said, by where the model looked."""
+        reads, writes = self.processor.reads, self.processor.writes
+        found, offset = [], 0.0
+        for part, answer in zip(parts, answers, strict=True):
+            answer.times = []
+            if words := writes.words(answer):
+                inputs = {**reads.tensors([part])[0], **writes.teach(answer)}
+                weights = writes.alignment(self.watch(inputs, writes.attending), answer)
+                answer.times = [one for one in word_times(weights, words, part.seconds) if one.word.strip()]
+            found += [one.later(offset) for one in answer.times]
+            offset += part.seconds
+        return found
+
+    def hear(self, read: Read, options: Any) -> Iterator[TranscriptAnswer]:
+        """What is said in a stream of sound, part by part, as soon as each is there. Places and times count from the
+        first sample."""
+        options.check()
+        for start, sound in sounds_from_pipe(read, self.longest(options), options.raw):
+            (found,) = self.answer_prepared([Heard(sound, self.processor.reads)], options)
+            found.prefix = (f"{start:.2f}",)
+            found.times = None if found.times is None else [one.later(start) for one in found.times]
+            yield found
+
+    def measure(
+        self, examples: Sequence[Any], options: Any, console: Console | None = None
+    ) -> tuple[list[str], dict[str, float]]:
+        """Texts without the places of their sounds."""
+        answers = self.answer_examples(examples, options, console)
+        return [one.text for one in answers], self.processor.writes.metrics(answers, examples)
+
+    def notes(self, examples: Sequence[Any]) -> list[str]:
+        """How many sounds are longer than those of the training, and which characters it had none of."""
+        longest = self.processor.reads.longest
+        count = sum(one.seconds > longest for one in examples)
+        long = [f"{count:,} are longer than any in training ({longest:.1f} seconds)"] if count else []
+        return [*long, *super().notes(examples)]
+
+    def picture(self, answer: TranscriptAnswer) -> Picture | None:
+        """The whole sound, above where the model looked when it wrote the whole text."""
+        return super().picture(replace(answer, tokens=self.processor.writes.tokenizer.encode([answer.text])[0]))
