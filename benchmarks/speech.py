@@ -32,7 +32,7 @@ from transformers import WhisperConfig, WhisperForConditionalGeneration
 
 from foveate.data.sounds.spectrograms import LogMel
 from foveate.data.sounds.speech_processor import PreparedSpeech, SpeechProcessor
-from foveate.decoding import Generation, generate
+from foveate.decoding import Decoding, generate
 from foveate.inference.cpu import optimize_for_cpu
 from foveate.interop.public_folder import read_folder
 from foveate.tasks.former.recipe import Training
@@ -95,7 +95,7 @@ def whisper(pairs: int) -> None:
             generator: Any = SoundGenerator(
                 ours, sound.mT, {**values, "suppress_tokens": [], "begin_suppress_tokens": []}
             )
-            return generate(generator, [[start]], Generation(max_new_tokens=TOKENS), set())
+            return generate(generator, [[start]], Decoding("greedy", max_new_tokens=TOKENS), set())
 
     compare("Whisper, transformers | foveate", public, own, pairs)
 

@@ -18,7 +18,7 @@ from foveate.data.sounds.labelled import labelled_sounds
 from foveate.data.sounds.stream import Read
 from foveate.data.sounds.whisper_features import SECONDS, WhisperFeatures
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
-from foveate.decoding import Generation, generate
+from foveate.decoding import Decoding, generate
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.forms.sound_files import read_or_report, sound_files
@@ -135,7 +135,7 @@ class WhisperTranscriber:
             most = min(MOST_TOKENS, self.model.config.max_length - len(prompts[0]))
             with torch.inference_mode():
                 written = generate(
-                    cast(Generator, generator), prompts, Generation(max_new_tokens=most), {self.tokens.end}
+                    cast(Generator, generator), prompts, Decoding("greedy", max_new_tokens=most), {self.tokens.end}
                 )
             for sound, prompt, one in zip(some, prompts, written, strict=True):
                 yield Window(sound, prompt, one.tokens, sum(one.log_probs))
