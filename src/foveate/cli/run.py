@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> None:
                 drawn = True
             if not streams:
                 _print(sentence, prediction, asked)
-            empty += not (sentence.strip() or prediction.line)
+            empty += not (sentence.strip() or prediction.line or isinstance(prediction, Failure))
             long += getattr(prediction, "long", False)
         if hasattr(task, "longer_than_training"):
             long += len(task.longer_than_training(sentences))

@@ -16,8 +16,8 @@ from foveate.interop.public_folder import MODEL_TYPES, header_of
 from foveate.tasks import TASKS, opener, task_class
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.looking.predictors import PredictorViewer
-from foveate.tasks.looking.readers import CompleterViewer, SingleTextViewer
-from foveate.tasks.looking.skills import LanguageViewer, SkillViewer
+from foveate.tasks.looking.readers import SingleTextViewer
+from foveate.tasks.looking.skills import CompleterViewer, LanguageViewer, SkillViewer
 from foveate.tasks.skill import Skill
 from foveate.tasks.task import Task
 from foveate.viewer.protocol import File, Input, ModelViewer
@@ -54,9 +54,10 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         ours = named or kind_of in SEEN_AS_OURS or (kind_of in MODEL_TYPES and not has_transformers())
         if ours and kind_of not in READS_SOUNDS:
             loader = opener(folder)
-            if isinstance(loader, type) and issubclass(loader, Skill):
-                return SkillViewer(folder, device)
-            return (CompleterViewer if loader is Completer else SingleTextViewer)(folder, device)
+            if loader is Completer:
+                return CompleterViewer(folder, device)
+            of_skill = isinstance(loader, type) and issubclass(loader, Skill)
+            return (SkillViewer if of_skill else SingleTextViewer)(folder, device)
         from foveate.tasks.looking.huggingface import open_folder
 
         return open_folder(folder, device)

@@ -2,23 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
 from foveate import tasks
-from foveate.data.tokens.chat import ChatML, chat_template
-from foveate.decoding import Generation
-from foveate.errors import UserError
-from foveate.forms.inputs import EXAMPLES, check_length, make_title, require_text
+from foveate.forms.inputs import check_length, make_title, require_text
 from foveate.forms.naming import model_name, single_input_names
 from foveate.sight import look
-from foveate.tasks.completion.answers import Completing, Completion
-from foveate.tasks.completion.completer import Completer
 from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.protocols import AnyPredictor, ModelInputs
-from foveate.viewer.protocol import Grown, Input, InputKind, LookResult
+from foveate.viewer.protocol import Input, InputKind, LookResult
 
 LONGEST_ANSWER = 400
 """Characters of an answer that a page shows: an embedding has hundreds of numbers."""
@@ -38,37 +33,6 @@ class SingleTextViewer:
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads a text, as one line."""
         return _look(self.task, self.options, self.name, given, max_length, sites, self.task.model_inputs)
-
-
-class CompleterViewer(SingleTextViewer):
-    """A causal language model of a public folder, which also writes and may chat."""
-
-    task: Completer
-
-    def __init__(self, folder: Path, device: str) -> None:
-        super().__init__(folder, device)
-        self.max_length, self.examples = self.task.model.config.max_length, EXAMPLES
-        try:
-            self._template: ChatML | None = chat_template(self.task.tokenizer)
-        except UserError:
-            self._template = None
-        self.chats = self._template is not None
-
-    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
-        """The page of a chat has the user's last words as its title."""
-        found = super().look(given, max_length, sites)
-        if self._template is not None and isinstance(given, str):
-            found.title = make_title(self._template.last_of_user(given)) or found.title
-        return found
-
-    def write(self, text: str, count: int, chat: bool) -> Grown:
-        """The text with at most `count` more of the likeliest tokens."""
-        if chat and self._template is not None:
-            text = self._template.turn(text)
-        options = Completing(generation=Generation(max_new_tokens=count))
-        found = cast(Completion, self.task.answer([text], options)[0])
-        end = f"{ChatML.end}\n" if chat and found.ended else ""
-        return Grown(text + found.text + end, found.ended)
 
 
 def look_at_text(
