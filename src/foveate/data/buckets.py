@@ -116,7 +116,7 @@ class BucketedBatches:
         if largest > budget:
             raise UserError(
                 f"{name} takes {largest:,} places, but a batch has only {budget:,}: "
-                f"raise --batch or --batch-tokens, or leave it out"
+                f"raise --batch, or leave it out"
             )
 
     @property
