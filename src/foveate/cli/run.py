@@ -149,6 +149,9 @@ def _chat(task: Any, asked: Run) -> None:
     before: list[Message] = []
     for text in typed_lines():
         (found,) = task.stream([text], asked.options, _show, before)
+        if isinstance(found, Failure):
+            print(one_line(_reason(found)), file=sys.stderr)
+            continue
         before += [Message("user", text), Message("assistant", found.text)]
 
 

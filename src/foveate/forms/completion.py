@@ -23,6 +23,7 @@ from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.language import site_rows
 from foveate.forms.naming import Naming, token_names
+from foveate.forms.processor import Processor
 from foveate.forms.prompts import Prompting
 from foveate.inference.linear_layers import Precision
 from foveate.sight import Sight
@@ -273,6 +274,17 @@ class Completed(OutputForm):
     def rows(self, sight: Sight, model: nn.Module, answer: Completion, before: int) -> list[Row]:
         """Where each token of the prompt looked, in the last layer, as the mean of its heads."""
         return site_rows(sight, answer.names)
+
+
+def prompt_forms(tokenizer: PublicTokenizer, start: Any, ends: Sequence[int | None], most: int) -> Processor:
+    """The forms of a model with so many positions, whose folder names a start token and tokens that end a text.
+
+    What the tokenizer itself names counts too.
+    """
+    start = start if isinstance(start, int) else tokenizer.special.ids.get("start")
+    named = (*ends, tokenizer.special.ids.get("end"))
+    found = tuple(end for end in named if end is not None)
+    return Processor(ReadPrompt(tokenizer, start, most), Completed(tokenizer, found, most))
 
 
 def _batches(prompts: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -14,9 +14,8 @@ from foveate.data.tokens.chat import Message
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import one_of
 from foveate.files import read_json
-from foveate.forms.completion import Completed, CompleteOptions, Completion, ReadPrompt, Show
+from foveate.forms.completion import CompleteOptions, Completion, Show, prompt_forms
 from foveate.forms.form import Failure
-from foveate.forms.processor import Processor
 from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
 from foveate.inference.linear_layers import Precision
@@ -52,12 +51,8 @@ class Completer(LanguageModel):
         """
         check_tokenizer(tokenizer.largest, model)
         header = from_dict(PublicHeader, dict(values), "config.json or generation_config.json", others=True)
-        ends = header.eos_token_id
-        named = (*(ends if isinstance(ends, tuple) else (ends,)), tokenizer.special.ids.get("end"))
-        given, most = values.get("bos_token_id"), int(model.config.max_length)
-        start = given if isinstance(given, int) else tokenizer.special.ids.get("start")
-        writes = Completed(tokenizer, tuple(end for end in named if end is not None), most)
-        forms = Processor(ReadPrompt(tokenizer, start, most), writes)
+        ends = header.eos_token_id if isinstance(header.eos_token_id, tuple) else (header.eos_token_id,)
+        forms = prompt_forms(tokenizer, values.get("bos_token_id"), ends, int(model.config.max_length))
         found = cls(TASK, TASK.recipe(), model, forms, {"family": family, "recipe": {}}, folder)
         found.values = values
         return found
@@ -103,12 +98,9 @@ class Completer(LanguageModel):
 
     def in_precision(self, precision: str) -> nn.Module:
         """The model with linear layers of this precision. Raises UserError for another than those that there are."""
-        one_of("precision", precision, get_args(Precision))
         made = cast(dict[str, nn.Module], self._optimized)
         if precision not in made:
-            half = precision not in ("float32", "int8")
-            whole = in_half_precision(self.model, getattr(torch, precision)) if half else self.model
-            made[precision] = in_int8(self.model) if precision == "int8" else whole
+            made[precision] = with_linear_layers(self.model, precision)
         return made[precision]
 
     def _in_use(self, count: int, options: Any) -> nn.Module:
@@ -132,9 +124,8 @@ class Completer(LanguageModel):
         generator = torch.Generator(self.device).manual_seed(options.seed)
         model, prompts = self._in_use(len(rows), options), [found[row] for row in rows]
         answers: dict[int, list[Completion]] = {}
-        for row, one in zip(
-            rows, self.processor.writes.complete_all(model, prompts, options, generator, show), strict=True
-        ):
+        written = self.processor.writes.complete_all(model, prompts, options, generator, show)
+        for row, one in zip(rows, written, strict=True):
             answers.setdefault(row, []).append(replace(one, prompt=texts[row], given=texts[row]))
         return [Completion.best(answers[row]) if row in answers else one for row, one in enumerate(found)]
 
@@ -159,3 +150,11 @@ class Completer(LanguageModel):
         options = options or self.eval_options({}, "")
         model = cast(CausalLanguageModel, self.in_precision(options.precision))
         return evaluate(model, self.processor.reads, data, options)
+
+
+def with_linear_layers(model: nn.Module, precision: str) -> nn.Module:
+    """A model with linear layers of this precision. Raises UserError for another than those that there are."""
+    one_of("precision", precision, get_args(Precision))
+    if precision == "float32":
+        return model
+    return in_int8(model) if precision == "int8" else in_half_precision(model, getattr(torch, precision))
