@@ -41,8 +41,8 @@ PROBE = 8
 OURS = (
     "train language prose --model gpt-tiny --architecture.layers 5 --architecture.dropout 0 --architecture.no-bias "
     "--architecture.positions rotary --architecture.norm-kind rms --passage-words 256 --vocabulary 5000 "
-    "--batch-tokens 4096 --optimizer muon --learning-rate 0.006 --schedule linear --precision float32 --threads 1 "
-    "--average 1 --validation-passages 20"
+    "--batch 4096 --optimizer muon --learning-rate 0.006 --schedule linear --precision float32 --threads 1 "
+    "--average 1 --validation-examples 20"
 )
 
 

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from foveate.decoding import Generation, generate
+from foveate.decoding import Decoding, generate
 from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
 from foveate.interop.public_folder import read_folder
@@ -61,7 +61,7 @@ def writing(
     elif dtype is not None:
         own = in_half_precision(own, dtype)
     prompts = torch.randint(1, 50_000, (batch, PROMPT), generator=torch.Generator().manual_seed(1))
-    settings = Generation(max_new_tokens=tokens)
+    settings = Decoding("greedy", max_new_tokens=tokens)
 
     def ours() -> list[list[int]]:
         return [one.tokens for one in generate(own, prompts.tolist(), settings, ())]  # type: ignore[arg-type]

@@ -31,7 +31,7 @@ import torch
 from transformers import WhisperConfig, WhisperForConditionalGeneration
 
 from foveate.data.sounds.spectrograms import LogMel
-from foveate.decoding import Generation, generate
+from foveate.decoding import Decoding, generate
 from foveate.decoding.sound_generator import SoundGenerator
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.sound import SpokenSound
@@ -96,7 +96,7 @@ def whisper(pairs: int) -> None:
             generator: Any = SoundGenerator(
                 ours, sound.mT, {**values, "suppress_tokens": [], "begin_suppress_tokens": []}
             )
-            return generate(generator, [[start]], Generation(max_new_tokens=TOKENS), set())
+            return generate(generator, [[start]], Decoding("greedy", max_new_tokens=TOKENS), set())
 
     compare("Whisper, transformers | foveate", public, own, pairs)
 

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from foveate import load
+from foveate.forms.prompts import Prompting
 from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.completion.multiple_choice import choice_scores, read_questions
-from foveate.tasks.completion.prompts import Prompting
 
 
 def main(folder: str, path: str) -> None:

@@ -55,6 +55,18 @@ def filler(tmp_path: Path) -> Path:
     return tiny_bert.write_folder(tmp_path / "filler", "BertForMaskedLM")
 
 
+def second_fails(capsys: pytest.CaptureFixture, folder: Path, *texts: str) -> str:
+    """What is told of the second text, which cannot be answered: the first one is."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as caught:
+        main(arguments("run", folder, *texts))
+    out, err = capsys.readouterr()
+    assert caught.value.code == UserError.status
+    first, second = out.splitlines()
+    assert (bool(first), second) == (True, "")
+    return err.removesuffix("\n")
+
+
 def test_a_beginning_that_is_longer_than_the_positions(author: Path, fails: Fails, tmp_path: Path, capsys) -> None:
     """With the start token 31 are read."""
     encode = foveate.load(author).processor.reads.tokenizer.encode
@@ -62,33 +74,29 @@ def test_a_beginning_that_is_longer_than_the_positions(author: Path, fails: Fail
     main(arguments("run", author, lengths[30]))
     assert capsys.readouterr().out.strip()
     for long, beginning, taken in ((lengths[31], "'hhh", "32"), ("q " * 99, "'q q q ", "1")):
-        with pytest.raises(SystemExit) as caught:
-            main(arguments("run", author, "The ship", long))
-        out, err = capsys.readouterr()
-        assert caught.value.code == UserError.status
-        assert (len(out.splitlines()), bool(out.splitlines()[0]), out.splitlines()[1]) == (2, True, "")
-        assert err.startswith(beginning)
-        assert f" takes {taken}" in err
-        assert err.endswith(" positions, but the model learned only 31\n")
+        told = second_fails(capsys, author, "The ship", long)
+        assert told.startswith(beginning)
+        assert f" takes {taken}" in told
+        assert told.endswith(" positions, but the model learned only 31")
     assert "positions, but the model learned only 31" in fails("look", author, "q " * 99, "--out", tmp_path / "a.html")
 
 
-def test_a_text_that_a_public_model_cannot_read(gpt2: Path, fails: Fails, tmp_path: Path) -> None:
-    told = fails("run", gpt2, "the", "lamp " * 38)
-    assert told.startswith("text 2: 'lamp lamp ")
+def test_a_text_that_a_public_model_cannot_read(gpt2: Path, fails: Fails, tmp_path: Path, capsys) -> None:
+    told = second_fails(capsys, gpt2, "the", "lamp " * 38)
+    assert told.startswith("'lamp lamp ")
     assert told.endswith("takes 38 positions, but the model learned only 37")
     for name in ("config.json", "generation_config.json"):
         values = json.loads((gpt2 / name).read_text())
         (gpt2 / name).write_text(json.dumps(values | {"bos_token_id": None}))
-    told = fails("run", gpt2, "the", "")
-    assert told == "text 2: an empty text has no next token, and this model has no start token"
+    told = second_fails(capsys, gpt2, "the", "")
+    assert told == "an empty text has no next token, and this model has no start token"
     assert fails("look", gpt2, "", "--out", tmp_path / "a.html") == "the text is empty: there is nothing to look at"
 
 
 def test_masks(filler: Path, fails: Fails, capsys: pytest.CaptureFixture) -> None:
     """None is a mistake, several are filled in."""
-    told = fails("run", filler, "the [MASK]", "the film")
-    assert told == "text 2: 'the film' has no [MASK]: write it where a word is to be filled in"
+    told = second_fails(capsys, filler, "the [MASK]", "the film")
+    assert told == "'the film' has no [MASK]: write it where a word is to be filled in"
     main(arguments("run", filler, "the [MASK] was [MASK] [MASK]"))
     assert capsys.readouterr().out.count("\t") == 3
 

@@ -1,26 +1,28 @@
 """Writing after prompts: choices of tokens by hand, limits, ends, and what a caller stops."""
 
+from typing import Any
+
 import pytest
 import torch
 
 import foveate
-from foveate.decoding import Generation, generate
+from foveate.decoding import Decoding, generate
 from foveate.decoding.generation import choose
 from foveate.errors import UserError
 
 LOGITS = torch.tensor([[1.0, 3.0, 2.0, -1.0, 0.5]])
 
 
-def drawn(**settings: float | None) -> set[int]:
+def drawn(**settings: Any) -> set[int]:
     """The tokens that can be drawn."""
     generator = torch.Generator().manual_seed(5)
-    many = choose(LOGITS.expand(701, -1), None, Generation(temperature=1.0, **settings), generator)
+    many = choose(LOGITS.expand(701, -1), None, Decoding("sample", **settings), generator)
     return set(many.tolist())
 
 
 def test_choices_by_hand() -> None:
     """Probabilities 0.08, 0.62, 0.23, 0.01, 0.05."""
-    assert choose(LOGITS, None, Generation()).tolist() == [1]
+    assert choose(LOGITS, None, Decoding("greedy")).tolist() == [1]
     assert drawn() == {0, 1, 2, 3, 4}
     assert drawn(top_k=2) == {1, 2}
     assert drawn(top_p=0.9) == {0, 1, 2}
@@ -31,10 +33,10 @@ def test_choices_by_hand() -> None:
 def test_repetition_penalty_by_hand() -> None:
     """Positive logits of seen tokens are divided by it, negative ones multiplied."""
     seen = torch.tensor([[False, True, False, True, False]])
-    assert choose(LOGITS, seen, Generation(repetition_penalty=1.4)).tolist() == [1]
-    assert choose(LOGITS, seen, Generation(repetition_penalty=1.6)).tolist() == [2]
+    assert choose(LOGITS, seen, Decoding("greedy", repetition_penalty=1.4)).tolist() == [1]
+    assert choose(LOGITS, seen, Decoding("greedy", repetition_penalty=1.6)).tolist() == [2]
     below = torch.tensor([[-1.0, -2.0]])
-    assert choose(below, torch.tensor([[True, False]]), Generation(repetition_penalty=3.0)).tolist() == [1]
+    assert choose(below, torch.tensor([[True, False]]), Decoding("greedy", repetition_penalty=3.0)).tolist() == [1]
 
 
 def test_ends_limits_and_callers() -> None:
@@ -45,11 +47,11 @@ def test_ends_limits_and_callers() -> None:
         for parameter in model.parameters():
             parameter.uniform_(-0.7, 0.7)
     prompts = [[3, 5, 7], [2], [11, 13]]
-    free = generate(model, prompts, Generation(max_new_tokens=6), set())
+    free = generate(model, prompts, Decoding("greedy", max_new_tokens=6), set())
     assert [len(output.tokens) for output in free] == [6, 6, 6]
     assert not any(output.ended for output in free)
     end = free[1].tokens[2]
-    ended = generate(model, prompts, Generation(max_new_tokens=6), {end})
+    ended = generate(model, prompts, Decoding("greedy", max_new_tokens=6), {end})
     for one, other in zip(ended, free, strict=True):
         expected = other.tokens[: other.tokens.index(end)] if end in other.tokens else other.tokens
         assert (one.tokens, one.ended) == (expected, end in other.tokens)
@@ -61,13 +63,13 @@ def test_ends_limits_and_callers() -> None:
         seen.append((row, token))
         return row == 0 and len([one for one in seen if one[0] == 0]) == 2
 
-    stopped = generate(model, prompts, Generation(max_new_tokens=6), set(), on_token=stop)
+    stopped = generate(model, prompts, Decoding("greedy", max_new_tokens=6), set(), on_token=stop)
     assert [output.tokens for output in stopped] == [free[0].tokens[:2], free[1].tokens, free[2].tokens]
     # 11 positions: three tokens of a prompt and eight more are read, the ninth is not
-    longest = generate(model, prompts[:1], Generation(max_new_tokens=99), set(), positions=11)
+    longest = generate(model, prompts[:1], Decoding("greedy", max_new_tokens=99), set(), positions=11)
     assert len(longest[0].tokens) == 9
     with pytest.raises(UserError, match="an empty prompt has no next token"):
-        generate(model, [[3], []], Generation(), set())
+        generate(model, [[3], []], Decoding("greedy"), set())
 
 
 @pytest.mark.parametrize(
@@ -77,9 +79,9 @@ def test_ends_limits_and_callers() -> None:
         ({"top_p": 0.9}, "give a temperature above 0"),
         ({"temperature": 1.0, "min_p": 1.5}, "min_p must be greater than 0 and at most 1, not 1.5"),
         ({"repetition_penalty": 0.0}, "repetition_penalty must be above 0, not 0.0"),
-        ({"stop": ("",)}, "a stop text is empty"),
+        ({"n_best": 2}, "n_best counts draws: give a temperature above 0"),
     ],
 )
 def test_mistakes(settings: dict, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        Generation(**settings).check()
+        Decoding("sample", **{"temperature": 0.0, **settings}).check()

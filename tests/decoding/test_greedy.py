@@ -55,3 +55,15 @@ def test_finished_rows_leave_and_the_others_keep_their_own_history(scripted) -> 
         assert greedy(model, {"source": source[None]}, LEARNED, 17) == [found]
         tokens = (*found.tokens, END) if found.ended else tuple(found.tokens)
         assert found.log_prob == pytest.approx(model.log_prob(int(source), tokens), abs=1e-5)
+
+
+def test_repetition_makes_tokens_less_likely(markov) -> None:
+    """By three, the log-probability of A falls from -0.51 to -1.53, below that of B, -1.2; rows that end are left."""
+    model = markov({START: {A: 0.6, B: 0.4}, A: {A: 0.6, B: 0.3, END: 0.1}, B: {A: 0.6, END: 0.4}}, vocabulary=7)
+    inputs, lengths = {"source": torch.tensor([0, 0])}, torch.tensor([2, 4])
+    plain, penalized = (greedy(model, inputs, LEARNED, lengths, factor) for factor in (1.0, 3.0))
+    assert [one.tokens for one in plain] == [[A] * 2, [A] * 4]
+    assert [one.tokens for one in penalized] == [[A, B], [A, B]]
+    assert (penalized[0].ended, penalized[1].ended) == (False, True)
+    expected = math.log(0.6) + math.log(0.3) + math.log(0.4)
+    assert penalized[1].log_prob == pytest.approx(expected, abs=1e-6), "of the model, before the penalty"

@@ -34,6 +34,8 @@ def draws(model, **settings) -> list[int]:
         ({"top_k": 2}, {A: 5 / 8, B: 3 / 8}),
         ({"top_p": 0.75}, {A: 5 / 8, B: 3 / 8}),
         ({"top_k": 2, "top_p": 0.6}, {A: 1.0}),
+        ({"min_p": 0.5}, {A: 5 / 8, B: 3 / 8}),
+        ({"min_p": 0.9}, {A: 1.0}),
     ],
 )
 def test_draws_follow_the_distribution(markov, settings, expected) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from foveate import models
-from foveate.decoding import Generation, generate
+from foveate.decoding import Decoding, generate
 from foveate.inference.half_precision import HalfLinear, in_half_precision
 
 
@@ -23,5 +23,5 @@ def test_logits_are_nearly_the_same(dtype: torch.dtype, bound: float) -> None:
     assert isinstance(half.output, HalfLinear)
     for rows in (0, 1, 9):
         assert half.output(torch.randn(rows, 1, 256)).shape == (rows, 1, 53)
-    (written,) = generate(half, [[5, 7]], Generation(max_new_tokens=4), ())
+    (written,) = generate(half, [[5, 7]], Decoding("greedy", max_new_tokens=4), ())
     assert len(written.tokens) == 4

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from foveate import models
-from foveate.decoding import Generation, generate
+from foveate.decoding import Decoding, generate
 from foveate.errors import UserError
 from foveate.inference.int8 import Int8Linear, in_int8
 
@@ -22,7 +22,7 @@ def test_logits_are_nearly_the_same() -> None:
     assert torch.equal(model(tokens).logits, before)
     assert small.embedding.weight is model.embedding.weight
     assert isinstance(small.output, Int8Linear)
-    (written,) = generate(small, [[5, 7]], Generation(max_new_tokens=4), ())
+    (written,) = generate(small, [[5, 7]], Decoding("greedy", max_new_tokens=4), ())
     assert len(written.tokens) == 4
     with pytest.raises(ValueError, match="cannot be saved"):
         small.state_dict()

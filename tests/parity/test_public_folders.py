@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
 
-from foveate.decoding import Generation, generate
+from foveate.decoding import Decoding, generate
 from foveate.interop.public_folder import read_folder, write_folder
 
 CLOSE = {"atol": 2e-5, "rtol": 0}
@@ -70,7 +70,7 @@ def test_batched_outputs_are_single_ones_of_transformers(pair: tuple[Path, nn.Mo
     prompts = [torch.randint(51, (length,)).tolist() for length in (7, 2, 5)]
     settings = {"max_new_tokens": 11, "do_sample": False, "pad_token_id": 0, "eos_token_id": 52}
     for penalty in (1.0, 1.3):
-        written = generate(ours, prompts, Generation(max_new_tokens=11, repetition_penalty=penalty), {52})
+        written = generate(ours, prompts, Decoding("greedy", max_new_tokens=11, repetition_penalty=penalty), {52})
         for prompt, output in zip(prompts, written, strict=True):
             given = torch.tensor([prompt])
             one = theirs.generate(given, attention_mask=torch.ones_like(given), repetition_penalty=penalty, **settings)

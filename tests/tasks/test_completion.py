@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,18 +23,18 @@ from foveate.cli import main
 from foveate.data.tokens.chat import TEMPLATES, ChatML, Message, chat_template
 from foveate.data.tokens.public_tokenizer import PublicTokenizer, byte_level
 from foveate.data.tokens.tokenizers import train_bpe
-from foveate.decoding import Generation
+from foveate.decoding import Decoding
 from foveate.errors import UserError
+from foveate.forms.completion import CompleteOptions, TextStream
 from foveate.forms.language import Continuation, ReadBeginning
 from foveate.forms.processor import Processor
-from foveate.tasks.completion.answers import Completing, TextStream
+from foveate.forms.prompts import Prompting
 from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.completion.measures import log_prob
-from foveate.tasks.completion.prompts import Prompting
-from foveate.tasks.language import TASK as LANGUAGE
+from foveate.tasks.language import TASK
 from foveate.tasks.language_model import LanguageModel
-from foveate.tasks.looking.readers import CompleterViewer
+from foveate.tasks.looking.skills import CompleterViewer
 
 FORM = "{input} , {output}"
 
@@ -58,7 +59,7 @@ def shots(tmp_path: Path) -> Path:
 
 def test_it_goes_on_from_texts_alone_and_together(made: tuple[Path, nn.Module]) -> None:
     task = foveate.load(made[0])
-    options = Completing(Generation(max_new_tokens=7))
+    options = CompleteOptions(Decoding("greedy", max_new_tokens=7))
     texts = ["the keeper lit a lamp", "climbed", "up stairs ,"]
     together = task.answer(texts, options)
     for text, answer in zip(texts, together, strict=True):
@@ -155,9 +156,9 @@ def test_the_command_line(made: tuple[Path, nn.Module], shots: Path, capsys: pyt
 def test_several_draws_come_with_the_likeliest_first(
     made: tuple[Path, nn.Module], capsys: pytest.CaptureFixture
 ) -> None:
-    texts, generation = ["the keeper", "climbed up"], Generation(max_new_tokens=4, temperature=1.0)
+    texts, generation = ["the keeper", "climbed up"], Decoding("sample", max_new_tokens=4, n_best=3)
     task = foveate.load(made[0])
-    found = task.answer(texts, Completing(generation, n_best=3))
+    found = task.answer(texts, CompleteOptions(generation))
     for text, one in zip(texts, found, strict=True):
         drawn = [one, *one.others]
         assert len(drawn) == 3
@@ -176,7 +177,7 @@ def test_several_draws_come_with_the_likeliest_first(
     assert told["log_prob"] >= told["others"][0]["log_prob"] >= told["others"][1]["log_prob"]
     assert {*told["others"][1]} == {"text", "ended", "log_prob", "tokens"}
     parts: list[str] = []
-    task.stream(texts[:1], Completing(generation, n_best=2), parts.append)
+    task.stream(texts[:1], CompleteOptions(replace(generation, n_best=2)), parts.append)
     assert parts[0].count("the keeper") == 2
 
 
@@ -195,20 +196,19 @@ def test_a_trained_gpt_is_exported_with_its_start_token(tmp_path: Path) -> None:
     sizes = {"width": 12, "heads": 3, "feedforward": 14, "layers": 2, "max_length": 29}
     model = foveate.create("gpt-tiny", vocabulary=len(tokenizer), **sizes).eval()
     forms = Processor(ReadBeginning(tokenizer=tokenizer), Continuation(tokenizer=tokenizer))
-    recipe = LANGUAGE.recipe(model="gpt-tiny")
-    author = LanguageModel(LANGUAGE, recipe, model, forms, {"family": "gpt"})
+    author = LanguageModel(TASK, TASK.recipe(model="gpt-tiny"), model, forms, {"family": "gpt"})
     as_completer(author).save(tmp_path)
     words = transformers.AutoTokenizer.from_pretrained(tmp_path)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path).eval()
     text = "the lamp lit"
-    expected = forms.reads.tensors([forms.reads.prepare(forms.reads.open(text))])[0]["tokens"]
+    expected = author.reads.tensors([author.reads.prepare(author.reads.open(text))])[0]["tokens"]
     ids = words(text)["input_ids"]
     assert [ids] == expected.tolist()
     assert words.decode(ids, skip_special_tokens=True) == text
     assert words.eos_token_id == 2
     with torch.no_grad():
         torch.testing.assert_close(theirs(expected).logits, model(expected).logits, atol=2e-5, rtol=0)
-    again = foveate.load(tmp_path).run(text, Completing(Generation(max_new_tokens=5)))
+    again = foveate.load(tmp_path).run(text, CompleteOptions(Decoding("greedy", max_new_tokens=5)))
     assert again.line.startswith(text)
     with pytest.raises(UserError, match="only language models are exported"):
         as_completer(model)
@@ -397,15 +397,17 @@ def test_a_pickle_comes_with_the_command_that_converts_it(copied: Path) -> None:
         ("the", {"prompting": Prompting(form="{input}")}, "must have {input} once, and end with {output}"),
         ("the", {"prompting": Prompting(calibrate="batch")}, "--calibrate is about the scores of --choices"),
         ("the", {"system": "a"}, "--system is a part of a chat"),
-        ("the", {"n_best": 2}, "--n-best counts draws: give a --temperature above 0"),
+        ("the", {"n_best": 2}, "n_best counts draws: give a temperature above 0"),
         ("the", {"n_best": 0}, "n_best is 0, but must be at least 1"),
+        ("the", {"method": "beam"}, "leave --method beam out"),
+        ("the", {"stop": ("",)}, "a stop text is empty"),
     ],
 )
 def test_mistakes_of_users(copied: Path, text: str, options: dict, message: str) -> None:
     configure(copied, bos_token_id=None)
     (copied / "generation_config.json").unlink()
     with pytest.raises(UserError, match=message):
-        foveate.load(copied).answer([text], Completing(**options))
+        foveate.load(copied).run(text, **options)
 
 
 def test_a_choice_that_merges_with_the_prompt(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> None:
                 drawn = True
             if not streams:
                 _print(sentence, prediction, asked)
-            empty += not (sentence.strip() or prediction.line)
+            empty += not (sentence.strip() or prediction.line or isinstance(prediction, Failure))
             long += getattr(prediction, "long", False)
         if hasattr(task, "longer_than_training"):
             long += len(task.longer_than_training(sentences))
@@ -152,6 +152,9 @@ def _chat(task: Any, asked: Run) -> None:
     before: list[Message] = []
     for text in typed_lines():
         (found,) = task.stream([text], asked.options, _show, before)
+        if isinstance(found, Failure):
+            print(one_line(_reason(found)), file=sys.stderr)
+            continue
         before += [Message("user", text), Message("assistant", found.text)]
 
 

@@ -115,8 +115,7 @@ class BucketedBatches:
         largest, name = buckets.largest
         if largest > budget:
             raise UserError(
-                f"{name} takes {largest:,} places, but a batch has only {budget:,}: "
-                f"raise --batch or --batch-tokens, or leave it out"
+                f"{name} takes {largest:,} places, but a batch has only {budget:,}: raise --batch, or leave it out"
             )
 
     @property

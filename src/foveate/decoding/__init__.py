@@ -2,7 +2,7 @@
 
 from foveate.decoding.at_once import batches_at_once, decode_all
 from foveate.decoding.beam import beam
-from foveate.decoding.generation import Generation, Written, generate
+from foveate.decoding.generation import Generated, generate
 from foveate.decoding.greedy import greedy
 from foveate.decoding.sampling import sample
 from foveate.decoding.scoring import score, step_scores
@@ -11,9 +11,8 @@ from foveate.decoding.unmasking import Unmasking, unmask
 
 __all__ = [
     "Decoding",
-    "Generation",
+    "Generated",
     "Unmasking",
-    "Written",
     "batches_at_once",
     "beam",
     "decode",

@@ -9,47 +9,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.contracts import Generator, State
+from foveate.decoding.greedy import likeliest, penalize
 from foveate.decoding.ranking import log_probs, not_a_number
-from foveate.decoding.sampling import COLDEST, candidates, check_sampling
-from foveate.errors import UserError, at_least
+from foveate.decoding.sampling import draw
+from foveate.decoding.settings import Decoding
+from foveate.errors import UserError
 
 
 @dataclass
-class Generation:
-    """How a text is continued."""
-
-    max_new_tokens: int = 128
-    """Greatest number of tokens to write."""
-    temperature: float = 0.0
-    """0 writes the likeliest tokens (greedy search); below 1 prefers likely tokens, above 1 is more random."""
-    top_k: int | None = None
-    """Draw from this many likeliest tokens only."""
-    top_p: float | None = None
-    """Draw from the smallest set of likeliest tokens with this probability."""
-    min_p: float | None = None
-    """Draw from tokens with at least this share of the likeliest token's probability."""
-    repetition_penalty: float = 1.0
-    """Above 1, tokens that the text already has become less likely (Keskar et al. 2019)."""
-    stop: tuple[str, ...] = ()
-    """Texts that end the output; they are not part of it."""
-
-    def check(self) -> None:
-        """Raise UserError for an invalid value."""
-        at_least(1, "max_new_tokens", self.max_new_tokens)
-        if self.temperature:
-            check_sampling(1, self.temperature, self.top_k, self.top_p)
-        elif any(value is not None for value in (self.top_k, self.top_p, self.min_p)):
-            raise UserError("top_k, top_p and min_p choose from draws: give a temperature above 0, such as 0.7")
-        if self.min_p is not None and not 0 < self.min_p <= 1:
-            raise UserError(f"min_p must be greater than 0 and at most 1, not {self.min_p}")
-        if not COLDEST <= self.repetition_penalty <= 1 / COLDEST:
-            raise UserError(f"repetition_penalty must be above 0, not {self.repetition_penalty}; 1 changes nothing")
-        if "" in self.stop:
-            raise UserError("a stop text is empty: it would end every output before its first token")
-
-
-@dataclass
-class Written:
+class Generated:
     """One output."""
 
     tokens: list[int]
@@ -67,22 +35,24 @@ OnToken = Callable[[int, int], bool]
 def generate(
     model: Generator,
     prompts: Sequence[Sequence[int]],
-    settings: Generation,
+    settings: Decoding,
     ends: Collection[int],
     generator: torch.Generator | None = None,
     on_token: OnToken = lambda row, token: False,
     positions: float = math.inf,
-) -> list[Written]:
-    """What the model writes after each prompt, all in one batch, padded on the left.
+) -> list[Generated]:
+    """What the model writes after each prompt by greedy search or sampling, all in one batch, padded on the left.
 
     `ends` are the tokens that end an output; they are not part of it. `positions` is the greatest number of tokens of
     prompt and output, without the last. The model should be in evaluation mode. Raises UserError for an empty prompt.
     """
     settings.check()
+    if settings.method == "beam":
+        raise UserError("outputs are written token by token here: choose the method greedy or sample")
     logits, state = _prefill(model, prompts)
     seen = _mark_prompts(prompts, logits) if settings.repetition_penalty != 1 else None
-    limits = [min(settings.max_new_tokens, positions + 1 - len(prompt)) for prompt in prompts]
-    written = [Written([], [], False) for _ in prompts]
+    limits = [min(_most(settings, len(prompt)), positions + 1 - len(prompt)) for prompt in prompts]
+    written = [Generated([], [], False) for _ in prompts]
 
     def append(row: int, token: int, log_prob: float) -> bool:
         """Append a token to the output of a row; whether the row goes on."""
@@ -111,6 +81,13 @@ def generate(
         logits = model.step(tokens, state)
 
 
+def _most(settings: Decoding, length: int) -> int:
+    """The greatest number of tokens after a prompt of this length."""
+    if settings.max_new_tokens is not None:
+        return settings.max_new_tokens
+    return int(settings.length_factor * length) + settings.length_extra
+
+
 def _prefill(model: Generator, prompts: Sequence[Sequence[int]]) -> tuple[Float[Tensor, "R N"], State]:
     """Reads the prompts, padded on the left."""
     device = next(model.parameters()).device  # type: ignore[attr-defined]
@@ -134,25 +111,18 @@ def _mark_prompts(prompts: Sequence[Sequence[int]], logits: Float[Tensor, "R N"]
 def choose(
     logits: Float[Tensor, "R N"],
     seen: Bool[Tensor, "R N"] | None,
-    settings: Generation,
+    settings: Decoding,
     generator: torch.Generator | None = None,
 ) -> Int[Tensor, "R"]:
     """The next token of each row. `seen` marks the tokens that a row's text has. Raises UserError for NaN."""
     if seen is not None:
-        penalty = settings.repetition_penalty
-        logits = torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
-    if not settings.temperature:
-        chosen = logits.argmax(1)
-        if logits.gather(1, chosen[:, None]).isnan().any():
-            raise not_a_number("in decoding")
-        return chosen
-    # The greatest becomes 0, so that no temperature can make it overflow.
-    scaled = (logits - logits.amax(1, keepdim=True)) / settings.temperature
-    kept, tokens = candidates(scaled, settings.top_k, settings.top_p)
-    shares = kept.softmax(1)
-    if shares.isnan().any():
+        logits = penalize(logits, seen, settings.repetition_penalty)
+    if settings.method == "sample" and settings.temperature:
+        found: Int[Tensor, "R"] = draw(
+            logits, settings.temperature, settings.top_k, settings.top_p, settings.min_p, generator
+        )
+        return found
+    chosen = likeliest(logits)
+    if logits.gather(1, chosen[:, None]).isnan().any():
         raise not_a_number("in decoding")
-    if settings.min_p is not None:
-        shares = shares.masked_fill(shares < settings.min_p * shares.amax(1, keepdim=True), 0.0)
-    places = torch.multinomial(shares, 1, generator=generator)
-    return (places if tokens is None else tokens.gather(1, places))[:, 0]
+    return chosen

@@ -1,10 +1,11 @@
 """Greedy search, and the decoding loop that it shares with sampling."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import count
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.contracts import Generator, Hypothesis, State
@@ -22,17 +23,49 @@ def greedy(
     inputs: dict[str, Tensor],
     special: SpecialTokens,
     max_length: int | Int[Tensor, "B"],
+    repetition_penalty: float = 1.0,
 ) -> list[Hypothesis]:
     """The greedy sequence of each example, of the likeliest next tokens; its score is its log-probability.
+
+    Tokens that a text already has become less likely by the `repetition_penalty` (see `penalize`).
 
     `max_length` is the greatest number of tokens, the end included: one number, or one for each example. A longer
     output has `ended=False`. The model should be in evaluation mode. Raises UserError for an invalid limit."""
     steps = limits(inputs, max_length)
-    return write(model, *first_step(model, inputs, special), special, _likeliest, steps)
+    penalty = Penalty.of(inputs, repetition_penalty, torch.arange(len(steps), device=steps.device))
+    return write(model, *first_step(model, inputs, special), special, likeliest, steps, penalty)
 
 
-def _likeliest(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
+def likeliest(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
+    """The index of the greatest logit of each row."""
     return logits.argmax(1)
+
+
+@dataclass
+class Penalty:
+    """Makes tokens that a text already has less likely (Keskar et al. 2019, https://arxiv.org/abs/1909.05858)."""
+
+    factor: float
+    prompts: Int[Tensor, "R P"]
+    """The tokens that each text began with."""
+
+    @classmethod
+    def of(cls, inputs: dict[str, Tensor], factor: float, rows: Int[Tensor, "R"]) -> "Penalty | None":
+        """That of texts which go on from the `tokens` of some rows of the inputs, if there are any; None for 1."""
+        if factor == 1:
+            return None
+        return cls(factor, inputs["tokens"][rows] if "tokens" in inputs else rows[:, None][:, :0])
+
+    def __call__(self, logits: Float[Tensor, "R N"], first: int, written: Int[Tensor, "R T"]) -> Float[Tensor, "R N"]:
+        """The logits of the tokens from `first` on, after what was written."""
+        known = torch.cat([self.prompts, written], 1) - first
+        seen = torch.zeros_like(logits, dtype=torch.bool)
+        return penalize(logits, seen.scatter(1, known.clamp_min(0), known >= 0), self.factor)
+
+
+def penalize(logits: Float[Tensor, "R N"], seen: Bool[Tensor, "R N"], factor: float) -> Float[Tensor, "R N"]:
+    """Positive logits of tokens that were seen are divided by the factor, negative ones multiplied."""
+    return torch.where(seen, torch.where(logits > 0, logits / factor, logits * factor), logits)
 
 
 def write(
@@ -42,6 +75,7 @@ def write(
     special: SpecialTokens,
     choose: Choice,
     steps: Int[Tensor, "R"],
+    penalty: Penalty | None = None,
 ) -> list[Hypothesis]:
     """Decode every row of `state` until the end token or its number of `steps`; finished rows leave the batch.
 
@@ -53,6 +87,8 @@ def write(
     done: dict[int, Hypothesis] = {}
     for step in count(1):
         allowed, first = writable(logits, special)
+        if penalty is not None:
+            allowed = penalty(allowed.float(), first, written)
         tokens = choose(allowed) + first
         log_prob = log_prob + log_probs(logits, tokens[:, None])[:, 0]
         written = torch.cat([written, tokens[:, None]], 1)
@@ -64,6 +100,7 @@ def write(
                 break
             state.reorder(stay)
             rows, written, log_prob, steps = rows[stay], written[stay], log_prob[stay], steps[stay]
+            penalty = None if penalty is None else replace(penalty, prompts=penalty.prompts[stay])
         logits = model.step(written[:, -1], state)
     return [done[row] for row in range(len(done))]
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from foveate.contracts import Generator, Hypothesis
 from foveate.decoding.first_step import first_step
-from foveate.decoding.greedy import write
+from foveate.decoding.greedy import Penalty, write
 from foveate.decoding.ranking import best, limits, not_a_number
 from foveate.errors import UserError
 from foveate.special_tokens import SpecialTokens
@@ -26,17 +26,21 @@ def sample(
     top_k: int | None = None,
     top_p: float | None = None,
     generator: torch.Generator | None = None,
+    min_p: float | None = None,
+    repetition_penalty: float = 1.0,
 ) -> list[list[Hypothesis]]:
     """`samples` independent outputs for each example.
 
     Logits are divided by the `temperature`. Then the `top_k` likeliest tokens are kept, and of these the smallest set
     of likeliest tokens (the nucleus) whose probability reaches `top_p` (Holtzman et al. 2020,
-    https://arxiv.org/abs/1904.09751). Padding and start are never drawn. `log_prob` and `score` are the model's
-    log-probability before temperature and truncation. A `generator` on the inputs' device makes draws reproducible.
+    https://arxiv.org/abs/1904.09751), without those that have less than `min_p` of the likeliest one's probability.
+    Tokens that a text already has become less likely by the `repetition_penalty` (see `penalize`). Padding and start
+    are never drawn. `log_prob` and `score` are the model's log-probability before all this. A `generator` on the
+    inputs' device makes draws reproducible.
 
     `max_length` is the greatest number of tokens, the end included: one number, or one for each example. The model
     should be in evaluation mode. Raises UserError for invalid settings, and if the model returns NaN."""
-    check_sampling(samples, temperature, top_k, top_p)
+    check_sampling(samples, temperature, top_k, top_p, min_p)
     steps = limits(inputs, max_length)
     logits, state = first_step(model, inputs, special)
     rows = torch.arange(len(steps), device=steps.device).repeat_interleave(samples)
@@ -44,18 +48,33 @@ def sample(
         state.reorder(rows)
         logits = logits[rows]
 
-    def draw(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
-        logits = logits.float()
-        # The greatest becomes 0, so that no temperature can make it overflow.
-        kept, tokens = candidates((logits - logits.amax(1, keepdim=True)) / temperature, top_k, top_p)
-        shares = kept.softmax(1)
-        if shares[:, 0].isnan().any():
-            raise not_a_number("in decoding")
-        places = torch.multinomial(shares, 1, generator=generator)
-        return (places if tokens is None else tokens.gather(1, places))[:, 0]
+    def choose(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
+        return draw(logits, temperature, top_k, top_p, min_p, generator)
 
-    drawn = write(model, logits, state, special, draw, steps[rows])
+    penalty = Penalty.of(inputs, repetition_penalty, rows)
+    drawn = write(model, logits, state, special, choose, steps[rows], penalty)
     return [drawn[start : start + samples] for start in range(0, len(drawn), samples)]
+
+
+def draw(
+    logits: Float[Tensor, "R N"],
+    temperature: float,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> Int[Tensor, "R"]:
+    """A token of each row, drawn as `sample` does. Raises UserError for NaN."""
+    logits = logits.float()
+    # The greatest becomes 0, so that no temperature can make it overflow.
+    kept, tokens = candidates((logits - logits.amax(1, keepdim=True)) / temperature, top_k, top_p)
+    shares = kept.softmax(1)
+    if shares[:, 0].isnan().any():
+        raise not_a_number("in decoding")
+    if min_p is not None:
+        shares = shares.masked_fill(shares < min_p * shares.amax(1, keepdim=True), 0.0)
+    places = torch.multinomial(shares, 1, generator=generator)
+    return (places if tokens is None else tokens.gather(1, places))[:, 0]
 
 
 def candidates(
@@ -84,7 +103,9 @@ def _nucleus(logits: Float[Tensor, "R N"], top_p: float) -> tuple[Float[Tensor, 
     return kept.masked_fill(outside, -torch.inf), tokens
 
 
-def check_sampling(samples: int, temperature: float, top_k: int | None, top_p: float | None) -> None:
+def check_sampling(
+    samples: int, temperature: float, top_k: int | None, top_p: float | None, min_p: float | None = None
+) -> None:
     """Raise UserError for invalid settings of sampling."""
     if samples < 1:
         raise UserError(f"the number of samples must be at least 1, not {samples}")
@@ -97,3 +118,5 @@ def check_sampling(samples: int, temperature: float, top_k: int | None, top_p: f
         raise UserError(f"top_k must be at least 1, not {top_k}; None draws from the whole vocabulary")
     if top_p is not None and not 0 < top_p <= 1:
         raise UserError(f"top_p must be greater than 0 and at most 1, not {top_p}")
+    if min_p is not None and not 0 < min_p <= 1:
+        raise UserError(f"min_p must be greater than 0 and at most 1, not {min_p}")

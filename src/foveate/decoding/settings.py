@@ -11,8 +11,8 @@ from foveate.contracts import Generator, Hypothesis
 from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
 from foveate.decoding.ranking import LONGEST
-from foveate.decoding.sampling import check_sampling, sample
-from foveate.errors import UserError, check_literals, show_value
+from foveate.decoding.sampling import COLDEST, check_sampling, sample
+from foveate.errors import UserError, at_least, check_literals, show_value
 from foveate.nn import longest_sequence
 from foveate.special_tokens import SpecialTokens
 
@@ -28,6 +28,8 @@ class Decoding:
     """Greedy search, beam search, or sampling."""
     n_best: int = 1
     """Outputs for each input: the best ones of beam search (at most its width), or the number of samples."""
+    max_new_tokens: int | None = None
+    """Greatest number of tokens of an output, whatever its input; without it, length_factor and length_extra decide."""
     length_factor: float = 2.0
     """An input of S tokens may give at most length_factor * S + length_extra tokens."""
     length_extra: int = 10
@@ -47,11 +49,15 @@ class Decoding:
     """Beam search: drop hypotheses that are e ** threshold times less likely than the n_best-th one; None disables
     pruning."""
     temperature: float = 1.0
-    """Sampling: below 1 prefers likely tokens, above 1 is more random."""
+    """Sampling: below 1 prefers likely tokens, above 1 is more random; 0 takes the likeliest, as greedy search does."""
     top_k: int | None = None
     """Sampling: draw from this many likeliest tokens only."""
     top_p: float | None = None
     """Sampling: draw from the smallest set of likeliest tokens with this probability."""
+    min_p: float | None = None
+    """Sampling: draw from tokens with at least this share of the likeliest token's probability."""
+    repetition_penalty: float = 1.0
+    """Greedy search and sampling: above 1, tokens that the text already has become less likely (Keskar et al. 2019)."""
 
     @property
     def beam_arguments(self) -> tuple[int, int, float, float | None, float | None, float | None]:
@@ -66,16 +72,34 @@ class Decoding:
                 raise UserError(f"{name} is {show_value(getattr(self, name))}, but must be from 0 to {most:,}")
         if not self.length_factor and not self.length_extra:
             raise UserError("length_factor and length_extra are both 0: no output may have a token")
+        if self.max_new_tokens is not None:
+            at_least(1, "max_new_tokens", self.max_new_tokens)
+        if not COLDEST <= self.repetition_penalty <= 1 / COLDEST:
+            raise UserError(f"repetition_penalty must be above 0, not {self.repetition_penalty}; 1 changes nothing")
         match self.method:
             case "beam":
                 check_beam(*self.beam_arguments)
+                if self.repetition_penalty != 1:
+                    raise UserError("repetition_penalty is for greedy search and sampling: beam search has none")
             case "sample":
-                check_sampling(self.n_best, self.temperature, self.top_k, self.top_p)
+                check_draws(self)
             case "greedy":
                 if self.n_best != 1:
                     raise UserError(
                         f"greedy search has one output, not n_best={self.n_best}; use beam search or sampling"
                     )
+
+
+def check_draws(settings: Decoding) -> None:
+    """Raise UserError for invalid settings of sampling."""
+    if settings.temperature:
+        check_sampling(settings.n_best, settings.temperature, settings.top_k, settings.top_p, settings.min_p)
+    elif any(value is not None for value in (settings.top_k, settings.top_p, settings.min_p)):
+        raise UserError("top_k, top_p and min_p choose from draws: give a temperature above 0, such as 0.7")
+    else:
+        at_least(1, "n_best", settings.n_best)
+        if settings.n_best > 1:
+            raise UserError("n_best counts draws: give a temperature above 0, such as 0.7")
 
 
 def decode(
@@ -105,6 +129,8 @@ def longest_outputs(
     """The greatest number of tokens of each output, the end included: prompt and output, whose last token is not read,
     have room in the learned positions."""
     longest = (source_lengths * settings.length_factor).long() + settings.length_extra
+    if settings.max_new_tokens is not None:
+        longest = torch.full_like(longest, settings.max_new_tokens)
     known = longest_sequence(model)
     if prompt_lengths is not None and known < LONGEST:
         longest = torch.minimum(longest, int(known) + 1 - prompt_lengths)
@@ -122,7 +148,8 @@ def decode_up_to(
     """`decode` with outputs of at most `longest` tokens."""
     if settings.method == "beam":
         return beam(model, inputs, special, longest, *settings.beam_arguments)
-    if settings.method == "sample":
+    if settings.method == "sample" and settings.temperature:
         drawn_by = (settings.n_best, settings.temperature, settings.top_k, settings.top_p)
-        return sample(model, inputs, special, longest, *drawn_by, generator)
-    return [[found] for found in greedy(model, inputs, special, longest)]
+        changed_by = (settings.min_p, settings.repetition_penalty)
+        return sample(model, inputs, special, longest, *drawn_by, generator, *changed_by)
+    return [[found] for found in greedy(model, inputs, special, longest, settings.repetition_penalty)]

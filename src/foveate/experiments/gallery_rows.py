@@ -225,9 +225,9 @@ ROWS = (
         "Loss, accuracy and bits per byte of a recurrent language model over the steps of its training",
         (
             "train language prose --model rnn-language --architecture.dropout 0 --passage-words 256 --vocabulary 5000 "
-            "--batch-tokens 2048 --optimizer muon --learning-rate 0.006 --warmup 30 --schedule linear --precision "
+            "--batch 2048 --optimizer muon --learning-rate 0.006 --warmup 30 --schedule linear --precision "
             "bfloat16 --minutes 35 --threads 1 --average 1 --validate-every 200 --save-every 200 --patience 99 "
-            "--validation-passages 60 --out {out}/run",
+            "--validation-examples 60 --out {out}/run",
             "report {out}/run --curves loss accuracy 'validation: bits per byte' --picture {out}/language.png "
             "--out {out}/report.html",
         ),

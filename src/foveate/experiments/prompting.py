@@ -19,9 +19,9 @@ from foveate.data.text.labelled import LabelledText
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import COLOURS, GREY, legend_below, line, panels
+from foveate.forms.prompts import Prompt, Prompting
 from foveate.tasks.completion.choices import ChoiceScorer, mean_shares
 from foveate.tasks.completion.completer import Completer
-from foveate.tasks.completion.prompts import Prompt, Prompting
 
 Pairs = list[tuple[str, str]]
 """Texts with their labels."""

@@ -27,6 +27,12 @@ def check_positions(
             raise TextError(place, wrong)
 
 
+def check_position_count(given: str, taken: int, most: float) -> None:
+    """Raise UserError for an input that takes more positions than the model has learned."""
+    if taken > most:
+        raise UserError(f"{quoted(given)} takes {taken:,} positions, but the model learned only {most:,}")
+
+
 def without_too_long(
     model: nn.Module, examples: Sequence[Example], lengths: Iterable[int], name: str, console: Console
 ) -> list[Example]:

@@ -263,12 +263,17 @@ class Continuation(Written):
 
     def rows(self, sight: Sight, model: nn.Module, answer: Any, before: int) -> list[Row]:
         """Where each token of the text looked that was gone on with, in the last layer, as the mean of its heads."""
-        if not sight.sites:
-            return []
-        site = sight.sites[-1]
-        heads = sight[site].weights()[0].float().cpu()
-        where = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
-        return [Row(name, row, where) for name, row in zip(answer.names, heads.mean(0), strict=True)]
+        return site_rows(sight, answer.names)
+
+
+def site_rows(sight: Sight, names: Sequence[str]) -> list[Row]:
+    """Where the token of each name looked, in the last site, as the mean of its heads; none where there is no site."""
+    if not sight.sites:
+        return []
+    site = sight.sites[-1]
+    heads = sight[site].weights()[0].float().cpu()
+    where = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
+    return [Row(name, row, where) for name, row in zip(names, heads.mean(0), strict=True)]
 
 
 def condition_of(

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from foveate.contracts import Generator
 from foveate.data.sounds.files import Sound as Samples
 from foveate.data.sounds.whisper_features import SECONDS, WhisperFeatures
-from foveate.decoding import Generation, generate
+from foveate.decoding import Decoding, generate
 from foveate.decoding.sound_generator import SoundGenerator
 from foveate.errors import UserError
 from foveate.forms.form import Naming, Row
@@ -133,7 +133,7 @@ class WhisperText(TranscriptForm, Written):
         """What is said in each window, greedily."""
         generator = SoundGenerator(model, inputs["source"], self.values)
         prompts = [self.known.prompt(code, options.translate) for code in self._languages(generator, options)]
-        limit = Generation(max_new_tokens=min(MOST_TOKENS, self.most - len(prompts[0])))
+        limit = Decoding("greedy", max_new_tokens=min(MOST_TOKENS, self.most - len(prompts[0])))
         written = generate(cast(Generator, generator), prompts, limit, {self.known.end})
         texts = self.tokenizer.decode([one.tokens for one in written])
         return [

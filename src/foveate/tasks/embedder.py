@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from foveate import models
 from foveate.data.text.files import read_sentences
 from foveate.forms.answers import Failure
+from foveate.forms.checks import check_position_count
 from foveate.forms.text_vector import nearest, pair_ranks
 from foveate.metrics.retrieval import as_recall
 from foveate.nn import longest_sequence, skip_init
-from foveate.tasks.skill import Skill, check_positions
+from foveate.tasks.skill import Skill
 from foveate.tasks.start.weights import open_start
 
 
@@ -41,7 +42,7 @@ class Embedder(Skill):
         reads, most, prepared = self.processor.reads, longest_sequence(self.model), []
         for text in texts:
             prepared.append(reads.prepare(text))
-            check_positions(text, reads.positions(prepared[-1]), most)
+            check_position_count(text, reads.positions(prepared[-1]), most)
         found = self.answer_prepared(prepared, self.processor.writes.run_options())
         width: int = self.model.config.width  # type: ignore[union-attr, assignment]
         return torch.tensor([one.vector for one in found]).reshape(len(found), width)

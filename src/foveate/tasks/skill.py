@@ -18,9 +18,9 @@ from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import even_groups
 from foveate.data.text.streamed_text import StreamedText
-from foveate.errors import UserError, quoted
+from foveate.errors import UserError
 from foveate.forms.answers import Answer, Failure, with_changes
-from foveate.forms.checks import without_too_long
+from foveate.forms.checks import check_position_count, without_too_long
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
 from foveate.forms.image import map_weights
 from foveate.forms.inputs import check_length, make_title
@@ -168,7 +168,7 @@ class Skill:
             if value is None:
                 return replace(self.processor.writes.nothing(), given=str(given))
             prepared = reads.prepare(value)
-            check_positions(str(given), reads.positions(prepared), most)
+            check_position_count(str(given), reads.positions(prepared), most)
             return prepared
         except UserError as error:
             return Failure(str(given), str(error))
@@ -214,7 +214,7 @@ class Skill:
         reads, writes = self.processor.reads, self.processor.writes
         value = reads.receive(given, self.name)
         prepared = reads.prepare(value)
-        check_positions(reads.title(given), reads.positions(prepared), longest_sequence(self.model))
+        check_position_count(reads.title(given), reads.positions(prepared), longest_sequence(self.model))
         check_length(reads.places(prepared), max_length, f"the {reads.name}", reads.place_name)
         (answer,) = self.answer_prepared([prepared], writes.look_options())
         if isinstance(answer, Failure):
@@ -439,12 +439,6 @@ def parts_to_validate(examples: Sequence[Any], count: int, thoroughness: int) ->
     """
     often, others = examples[:count], examples[count : (1 + thoroughness) * count]
     return often, others if len(others) >= count else examples
-
-
-def check_positions(given: str, taken: int, most: float) -> None:
-    """Raise UserError for an input that takes more positions than the model has learned."""
-    if taken > most:
-        raise UserError(f"{quoted(given)} takes {taken:,} positions, but the model learned only {most:,}")
 
 
 def nothing_to_see(skill: Skill) -> UserError:

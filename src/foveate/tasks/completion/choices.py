@@ -10,8 +10,8 @@ from torch import Tensor
 
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
+from foveate.forms.prompts import Prompt, Prompting
 from foveate.models.text.causal_language_model import CausalLanguageModel
-from foveate.tasks.completion.prompts import Prompt, Prompting
 
 SAYS_NOTHING = ("N/A", "", "[MASK]")
 """Inputs that calibrate choices (Zhao et al. 2021, https://arxiv.org/abs/2102.09690)."""

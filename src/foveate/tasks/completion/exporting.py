@@ -28,7 +28,7 @@ def as_completer(task: Any) -> Completer:
     values = {"bos_token_id": own.special.start, "eos_token_id": own.special.end}
     model: Any = task.model
     tokenizer = public_tokenizer(own, [own.special.start])
-    return Completer(model, str(task.description["family"]), tokenizer, values)
+    return Completer.of(model, str(task.description["family"]), tokenizer, values)
 
 
 def public_tokenizer(

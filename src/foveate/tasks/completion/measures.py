@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import tyro
@@ -16,10 +16,10 @@ from foveate.data import read_lines
 from foveate.data.text.scripts import count_words
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError, at_least
+from foveate.forms.prompts import Prompting, read_pairs
 from foveate.inference.linear_layers import Precision
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.choices import ChoiceScorer
-from foveate.tasks.completion.prompts import Prompting, read_pairs
 from foveate.tasks.protocols import Evaluation
 
 
@@ -43,6 +43,22 @@ class Measuring:
         if self.task is not None and self.prompting.used:
             raise UserError("the questions of --task have choices of their own: leave out the options of prompts")
         at_least(2, "context", self.context)
+
+
+def evaluate(model: CausalLanguageModel, reads: Any, data: Sequence[Path], options: Measuring) -> Evaluation:
+    """What `foveate eval` shows of a model that reads prompts. Raises UserError for nothing to measure on."""
+    from foveate.tasks.completion.multiple_choice import multiple_choice
+
+    scorer = ChoiceScorer(model, reads.tokenizer, options.prompting)
+    if options.task is not None:
+        if data:
+            raise UserError("both --task and --data are given; choose one")
+        return multiple_choice(scorer, options.task)
+    if not data:
+        raise UserError("this model was trained elsewhere: give --data FILE to measure it on")
+    if options.prompting.choices:
+        return accuracy(scorer, data)
+    return compression(model, reads.tokenizer, reads.start, data, options.context)
 
 
 def accuracy(scorer: ChoiceScorer, data: Sequence[Path]) -> Evaluation:

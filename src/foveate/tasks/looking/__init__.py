@@ -16,8 +16,7 @@ from foveate.interop.public_folder import MODEL_TYPES, header_of
 from foveate.tasks import TASKS, opener, task_class
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.looking.predictors import PredictorViewer
-from foveate.tasks.looking.readers import CompleterViewer
-from foveate.tasks.looking.skills import LanguageViewer, SkillViewer
+from foveate.tasks.looking.skills import CompleterViewer, LanguageViewer, SkillViewer
 from foveate.tasks.task import Task
 from foveate.viewer.protocol import File, Input, ModelViewer
 

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from foveate import tasks
-from foveate.forms.inputs import EXAMPLES
+from foveate.data.tokens.chat import ChatML, chat_template
+from foveate.errors import UserError
+from foveate.forms.inputs import EXAMPLES, make_title
 from foveate.nn import longest_sequence
 from foveate.tasks.skill import Skill, nothing_to_see
 from foveate.viewer.protocol import Grown, Input, LookResult
@@ -41,3 +43,31 @@ class LanguageViewer(SkillViewer):
         """The text with at most `count` more of the likeliest tokens."""
         found = self.skill.run(text, method="greedy", length_factor=0.0, length_extra=count)
         return Grown(found.text, found.ended)
+
+
+class CompleterViewer(SkillViewer):
+    """A causal language model of a public folder, which also writes and may chat."""
+
+    def __init__(self, folder: Path, device: str) -> None:
+        super().__init__(folder, device)
+        self.max_length, self.examples = self.skill.model.config.max_length, EXAMPLES
+        try:
+            self._template: ChatML | None = chat_template(self.skill.tokenizer)
+        except UserError:
+            self._template = None
+        self.chats = self._template is not None
+
+    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+        """The page of a chat has the user's last words as its title."""
+        found = super().look(given, max_length, sites)
+        if self._template is not None and isinstance(given, str):
+            found.title = make_title(self._template.last_of_user(given)) or found.title
+        return found
+
+    def write(self, text: str, count: int, chat: bool) -> Grown:
+        """The text with at most `count` more of the likeliest tokens."""
+        if chat and self._template is not None:
+            text = self._template.turn(text)
+        found = self.skill.run(text, max_new_tokens=count)
+        end = f"{ChatML.end}\n" if chat and found.ended else ""
+        return Grown(text + found.text + end, found.ended)
