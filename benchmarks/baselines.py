@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import foveate
 from foveate.data import LabelledText, Splits, open_source
+from foveate.forms.answers import NoOptions
 from foveate.metrics.classification import accuracy, macro_f1
-from foveate.tasks.protocols import NoOptions
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 """scikit-learn's C: the inverse of the regularisation."""

@@ -31,7 +31,8 @@ import foveate
 from foveate.cli import main as main_of_foveate
 from foveate.contracts import Output
 from foveate.metrics.perplexity import perplexity, scores
-from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.language_model import LanguageModel
+from foveate.tasks.learning import Lesson
 
 LAYERS, WIDTH, HEADS, ROW, ROWS = 5, 256, 4, 512, 8
 RECIPES = ("foveate", "nanoGPT", "Trainer")
@@ -130,9 +131,9 @@ def seconds(name: str, out: Path, nano: Path, steps: int) -> float:
     return float(run.stdout.split()[-1])
 
 
-def write_stream(out: Path, predictor: Predictor) -> None:
+def write_stream(out: Path, skill: LanguageModel) -> None:
     """The training passages, each with its start and end, as nanoGPT reads them."""
-    tokenizer, (train, _) = predictor.processor.tokenizer, predictor.task.open()
+    tokenizer, (train, _) = skill.reads.words, Lesson(skill.task, skill.recipe).open()
     special = tokenizer.special
     rows = tokenizer.encode([passage.text for passage in train])
     found = [token for row in rows for token in (special.start, *row, special.end)]
@@ -185,18 +186,18 @@ def main() -> None:
     for name in RECIPES:
         each = seconds(name, given.out, given.nanogpt, PROBE) / PROBE
         if name == "foveate":
-            predictor = foveate.load(given.out / f"foveate-{PROBE}")
-            write_stream(given.out, predictor)
+            skill = foveate.load(given.out / f"foveate-{PROBE}")
+            write_stream(given.out, skill)
         steps[name] = round(given.seconds / each)
         took[name] = seconds(name, given.out, given.nanogpt, steps[name])
         print(f"{name}: {steps[name]} steps in {took[name]:.0f} s of the processor", flush=True)
-    test = list(predictor.task.open_source("prose").test)[::4]
-    lengths = predictor.task.lengths(predictor.processor, test)
+    test = list(skill.task.open_source("prose", skill.recipe).test)[::4]
+    lengths = [len(row) for row in skill.reads.words.encode([one.text for one in test])]
     test = [one for one, length in zip(test, lengths, strict=True) if length < ROW]
     print(f"{len(test):,} of {len(lengths):,} passages, a quarter of all, have fewer than {ROW} tokens")
     print("| recipe | parameters | steps | seconds | bits per byte |\n| --- | ---: | ---: | ---: | ---: |")
     for name, model in trained(given.out, given.nanogpt, steps):
-        found = perplexity(scores(model.eval(), test, predictor.processor.in_order(test, 4096)))
+        found = perplexity(scores(model.eval(), test, skill.in_order(test, 4096)))
         size = sum(each.numel() for each in model.parameters())
         print(f"| {name} | {size:,} | {steps[name]} | {took[name]:.0f} | {found.bits_per_byte:.3f} |", flush=True)
 

@@ -14,17 +14,14 @@ import sys
 import time
 from pathlib import Path
 
-import foveate  # isort: skip, before torch: its threads shall sleep, not spin, while others work on the machine
-
 import torch
 
 from foveate.data import open_source
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.images.labelled import labelled_images
-from foveate.data.images.processor import ImageProcessor, choose_format
-from foveate.tasks.answers.label_files import label_counts
-from foveate.tasks.former.recipe import Training
-from foveate.training import CrossEntropy
+from foveate.tasks.classify_image import TASK
+from foveate.tasks.learning import Lesson
+from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater
 
 MOST = 0.05
@@ -42,7 +39,8 @@ def main() -> None:
     torch.set_num_threads(asked.threads)
     named = asked.data is None
     learn = open_source("fashion-mnist", task="classify-image").train if named else labelled_images([asked.data])
-    processor = ImageProcessor(choose_format(learn, asked.size), label_counts(learn))
+    lesson = Lesson(TASK, TASK.recipe(model=asked.model, size=asked.size, device="cpu"))
+    processor = lesson.processor_of(learn)
     for number in ("first", "second"):
         begin = time.perf_counter()
         batches = BucketedBatches(OneBucket(learn, processor), asked.batch, 1)
@@ -50,10 +48,7 @@ def main() -> None:
     begin = time.process_time()
     count = sum(1 for _ in itertools.islice(batches.epoch(0), 20))
     prepared = (time.process_time() - begin) / count
-    sizes = processor.sizes() | ({"image_size": processor.format.size} if asked.model.startswith("vit") else {})
-    if not asked.model.startswith("vit"):
-        sizes.pop("image_size")
-    model = foveate.create(asked.model, **sizes).to(memory_format=torch.channels_last).train()
+    model = lesson.model_of(processor.sizes()).train()
     update = Updater(model, CrossEntropy(), Training(device="cpu"))
     waited, steps, start = 0.0, 0, time.perf_counter()
     iterator = batches.epoch(1)

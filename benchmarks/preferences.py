@@ -18,11 +18,11 @@ import torch
 import foveate
 from foveate.data import TRAINERS, open_source
 from foveate.data.dataset import Dataset
-from foveate.data.text.preferences import Preference, WrittenPreferenceProcessor
+from foveate.data.text.preferences import Preference, PreferenceBatching
 from foveate.interop.public_folder import write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
-from foveate.tasks.former.recipe import Training
 from foveate.tasks.tuning.rollouts import ReferenceBatches
+from foveate.training import Training
 from foveate.training.objectives.preferences import DirectPreference
 from foveate.training.update import Updater
 
@@ -41,7 +41,7 @@ def prepared(steps: int) -> tuple[list[Preference], Any, Any]:
 def by_foveate(steps: int) -> tuple[list[float], list[float], list[float]]:
     """The margin, the share of pairs told apart and the seconds of each step."""
     pairs, tokenizer, model = prepared(steps)
-    processor = WrittenPreferenceProcessor(tokenizer, None)
+    processor = PreferenceBatching(tokenizer, None)
     texts, batches = processor.prepare(Dataset("pairs", pairs, "pairs")), []
     for begin in range(0, len(texts), PAIRS):
         batches.append(processor.batch(texts[begin : begin + PAIRS], None))

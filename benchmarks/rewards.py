@@ -21,8 +21,8 @@ import foveate
 from foveate.forms.tuned import first_words
 from foveate.interop.public_folder import write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
-from foveate.tasks.former.recipe import Training
 from foveate.tasks.tuning.rollouts import RolloutBatches
+from foveate.training import Training
 from foveate.training.objectives.preferences import PolicyGradient
 from foveate.training.update import Updater
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from foveate.data import open_source, train_bpe
 from foveate.data.buckets import BucketedBatches
-from foveate.data.text.pair_buckets import PairBuckets
-from foveate.data.text.pair_processor import PairProcessor
+from foveate.forms.processor import Processor
+from foveate.forms.translation import SourceText, Translation
 
 VOCABULARY, BATCH_TOKENS, LONGEST = 8000, 4096, 128
 
@@ -52,7 +52,8 @@ def main(name: str) -> None:
         tokenizer = train_bpe(chain.from_iterable(text), VOCABULARY)
 
     def batches() -> BucketedBatches:
-        pairs = PairBuckets(text, PairProcessor(tokenizer, tokenizer), LONGEST)
+        reads = SourceText(tokenizer=tokenizer, max_length=LONGEST)
+        pairs = reads.buckets(text, Processor(reads, Translation(tokenizer=tokenizer)))
         return BucketedBatches(pairs, BATCH_TOKENS, seed=1)
 
     first = batches()

@@ -32,6 +32,9 @@ READERS = {"foveate/1": "commit b441e8c"}
 """What reads older formats."""
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
+PROCESSOR = "processor.json"
+"""The file of a run folder that holds the forms of a processor."""
+
 CHECKPOINTS = "checkpoints"
 """The folder in it that a training goes on from."""
 

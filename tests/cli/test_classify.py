@@ -13,7 +13,7 @@ import verdicts
 
 import foveate
 from foveate.cli import main
-from foveate.tasks.protocols import NoOptions
+from foveate.forms.answers import NoOptions
 
 Fails = Callable[..., str]
 
@@ -81,7 +81,7 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> No
 
 def test_a_label_is_shown_as_it_is(capsys: pytest.CaptureFixture) -> None:
     from foveate.cli.eval import _show
-    from foveate.tasks.protocols import Evaluation
+    from foveate.tasks.evaluation import Evaluation
 
     _show(Evaluation([], {}, ["labels by", "[red]"], [["[/b]", "[pos] :cat:"]]))
     out = capsys.readouterr().out

@@ -17,7 +17,7 @@ from foveate.data import SOURCES, SPELLINGS
 from foveate.errors import UserError
 from foveate.experiments import COMPARISONS
 from foveate.experiments.gallery import ROWS
-from foveate.tasks import TASKS, task_class
+from foveate.tasks import TASKS, find_task
 
 
 def told(capsys: pytest.CaptureFixture, *arguments: str) -> str:
@@ -75,7 +75,7 @@ PICTURES = [row.name for row in ROWS]
 COMMANDS = [
     *((verb,) for verb in VERBS if verb not in ("train", "bench")),
     *(("bench", name) for name in COMPARISONS),
-    *(("train", task, "--model", preset) for task in TASKS for preset in task_class(task).presets()),
+    *(("train", task, "--model", preset) for task in TASKS for preset in find_task(task).presets()),
 ]
 
 
@@ -112,7 +112,7 @@ def test_help_of_a_task_is_short_and_its_examples_work(capsys: pytest.CaptureFix
     for example in examples:
         _foveate, _train, named, *rest = example.replace(" ...", "").split()
         assert named == task
-        assert settings(task, rest).model in task_class(task).presets()
+        assert settings(task, rest).model in find_task(task).presets()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -3,6 +3,7 @@
 import os
 from operator import length_hint
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -14,8 +15,11 @@ from foveate.data.images.augmentation import augment, erase, recolour
 from foveate.data.images.decoded import decode
 from foveate.data.images.decoding import DamagedImage, read_image, read_sizes, turn_upright
 from foveate.data.images.labelled import ImageFormat, LabelledImage, labelled_images, report_damaged
-from foveate.data.images.processor import ImageProcessor, choose_format, normalize
+from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError
+from foveate.forms.image import AugmentedImage
+from foveate.forms.label import Label
+from foveate.forms.processor import Processor
 
 
 def draw(path: Path, colour: object = (255, 0, 0), size: tuple[int, int] = (11, 7), mode: str = "RGB") -> Path:
@@ -120,13 +124,17 @@ def test_what_is_no_image(tmp_path: Path) -> None:
         read_image(tmp_path / "large.png")
 
 
+def processor_of(form: ImageFormat, **settings: Any) -> Processor:
+    return Processor(AugmentedImage(format=form, **settings), Label({"blue": 3, "red": 3}))
+
+
 def test_damaged_images_are_left_out_and_named(folder: Path) -> None:
     half = (folder / "red/1.png").read_bytes()[:-30]
     (folder / "red/1.png").write_bytes(half)
     (folder / "blue/b.png").write_text("no image")
     images = labelled_images([folder])
     assert choose_format(images, None) == ImageFormat(64, 3)
-    processor = ImageProcessor(ImageFormat(7, 3), {"blue": 4, "red": 3}, augment=False)
+    processor = processor_of(ImageFormat(7, 3), augment=False)
     batches = BucketedBatches(OneBucket(images, processor), 9, seed=1)
     names = [str(folder / name) for name in ("blue/b.png", "red/1.png")]
     assert batches.report == f"left out: 2 images that cannot be read: {', '.join(names)}"
@@ -225,7 +233,7 @@ def test_another_image_is_another_digest(folder: Path) -> None:
 
 def test_an_epoch_has_each_image_once_and_repeats(folder: Path) -> None:
     images = labelled_images([folder])
-    batches = BucketedBatches(OneBucket(images, ImageProcessor(ImageFormat(7, 3), {"blue": 3, "red": 3})), 4, seed=1)
+    batches = BucketedBatches(OneBucket(images, processor_of(ImageFormat(7, 3))), 4, seed=1)
     epoch = list(batches.epoch(0))
     assert [len(batch.labels) for batch in epoch] == [4, 2] == [4, *[2] * (length_hint(batches) - 1)]
     assert sorted(int(label) for batch in epoch for label in batch.labels) == [0, 0, 0, 1, 1, 1]
@@ -304,7 +312,7 @@ def test_colours_change_within_a_share_and_rectangles_are_erased() -> None:
 
 
 def test_what_changes_a_batch_comes_from_its_generator(folder: Path) -> None:
-    processor = ImageProcessor(ImageFormat(5, 3), {"blue": 3, "red": 3}, colour=0.3, erase=1.0, operations=2, mixup=0.2)
+    processor = processor_of(ImageFormat(5, 3), colour=0.3, erase=1.0, operations=2, mixup=0.2)
     prepared = processor.prepare(labelled_images([folder]))
     first, again, plain = (
         processor.batch(list(prepared), generator).inputs["pixels"]

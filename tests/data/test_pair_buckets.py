@@ -10,10 +10,11 @@ import torch
 from foveate.contracts import IGNORE
 from foveate.data.buckets import BucketedBatches
 from foveate.data.text import pair_buckets
-from foveate.data.text.pair_buckets import PairBuckets
-from foveate.data.text.pair_processor import PairProcessor
+from foveate.data.text.pair_buckets import PairBuckets, Side
 from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
+from foveate.forms.processor import Processor, RowProcessor
+from foveate.forms.translation import SourceText, Translation, split_pair
 from foveate.special_tokens import LEARNED
 
 PAD, START, END = LEARNED.pad, LEARNED.start, LEARNED.end
@@ -44,10 +45,12 @@ class Letters:
         raise AssertionError("batches save nothing")
 
 
-def batches_of(pairs, tokens=23, max_length=11, seed=7, bucket=100_000, processor=None):
+def batches_of(pairs, tokens=23, max_length=11, seed=7, bucket=100_000, tokenizers=None):
     text = pairs if isinstance(pairs, ParallelText) else ParallelText.from_pairs(pairs, "talk")
-    processor = processor or PairProcessor(Letters(), Letters())
-    return BucketedBatches(PairBuckets(text, processor, max_length, bucket), tokens, seed)
+    source, target = tokenizers or (Letters(), Letters())
+    forms = Processor(SourceText(tokenizer=source), Translation(tokenizer=target))
+    sides = Side(source, (), (END,)), Side(target, (START,), (END,))
+    return BucketedBatches(PairBuckets(text, RowProcessor(forms, split_pair), sides, max_length, bucket), tokens, seed)
 
 
 def padding(batches):
@@ -158,7 +161,7 @@ def test_skip_goes_on_in_the_middle(bucket):
 
 def test_a_text_of_one_bucket_is_tokenised_once():
     sources, targets = Letters(), Letters()
-    batches = batches_of(many_pairs(), 97, 23, processor=PairProcessor(sources, targets))
+    batches = batches_of(many_pairs(), 97, 23, tokenizers=(sources, targets))
     for number in range(3):
         names(batches, number)
     assert sources.read == targets.read == 499
@@ -166,11 +169,11 @@ def test_a_text_of_one_bucket_is_tokenised_once():
 
 def test_a_text_of_many_buckets_is_tokenised_once():
     sources, targets = Letters(), Letters()
-    batches = batches_of(many_pairs(), 97, 23, bucket=101, processor=PairProcessor(sources, targets))
+    batches = batches_of(many_pairs(), 97, 23, bucket=101, tokenizers=(sources, targets))
     assert sources.read == 101
     whole = [names(batches, number) for number in range(3)]
     assert sources.read == targets.read == 499
-    again = batches_of(many_pairs(), 97, 23, bucket=101, processor=PairProcessor(sources, targets))
+    again = batches_of(many_pairs(), 97, 23, bucket=101, tokenizers=(sources, targets))
     assert names(again, 2, skip=29) == whole[2][29:]
     assert names(again, 0) == whole[0]
     assert sources.read == 2 * 499

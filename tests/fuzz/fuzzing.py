@@ -34,7 +34,7 @@ from foveate.data.images.decoding import read_image
 from foveate.data.sounds.files import read_sound
 from foveate.errors import UserError, one_line
 from foveate.interop.gguf import read_gguf
-from foveate.tasks import task_class
+from foveate.tasks import find_task
 from foveate.tasks.completion.multiple_choice import read_questions
 from foveate.tasks.task import Task
 
@@ -63,7 +63,7 @@ VOC = """<annotation><filename>a.png</filename><size><width>31</width><height>24
 
 def read_examples(name: str, data: Path, place: Path) -> Iterable[Any]:
     """The examples of a user's file, as the task of this name reads it."""
-    task = task_class(name)
+    task = find_task(name)
     if isinstance(task, Task):
         return task.read((data,), task.recipe(out=place / "out"))
     return task(out=place / "out").read((data,))

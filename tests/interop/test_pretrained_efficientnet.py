@@ -11,7 +11,7 @@ import torch
 
 import foveate
 from foveate import create
-from foveate.data.images.processor import normalize
+from foveate.data.images.pixels import normalize
 from foveate.interop.keys.efficientnet import lite_package
 from foveate.interop.pretrained import efficientnet
 from foveate.tasks.start.weights import open_start

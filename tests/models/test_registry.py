@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from foveate import models
-from foveate.tasks import TASKS, task_class
+from foveate.tasks import TASKS, find_task
 
 PAGES = [row.module for row in models.FAMILIES.values()]
 
@@ -56,4 +56,4 @@ def test_rows_name_the_heads_of_presets() -> None:
 def test_tasks_train_families_that_there_are() -> None:
     for task, row in TASKS.items():
         assert set(row.families) <= models.FAMILIES.keys()
-        assert (task_class(task).families, task_class(task).head) == (row.families, row.head)
+        assert (find_task(task).families, find_task(task).head) == (row.families, row.head)

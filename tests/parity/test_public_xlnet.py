@@ -15,9 +15,9 @@ from torch.nn.functional import one_hot
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
+from foveate.forms.answers import NoOptions
 from foveate.forms.blanks import FillOptions
 from foveate.interop.public_folder import read_folder, write_folder
-from foveate.tasks.protocols import NoOptions
 
 CLOSE = {"atol": 2e-5, "rtol": 0}
 SPECIAL = {"unk": "<unk>", "sep": "<sep>", "pad": "<pad>", "cls": "<cls>", "mask": "<mask>"}

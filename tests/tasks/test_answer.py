@@ -15,7 +15,7 @@ from foveate.data.sources import Splits
 from foveate.errors import UserError
 from foveate.forms.answers import Failure
 from foveate.forms.label import ShowLabels
-from foveate.tasks import task_class
+from foveate.tasks import find_task
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.loading import recipe as make_recipe
 from foveate.tasks.looking import add_question, open_model, read_input
@@ -139,7 +139,7 @@ def test_a_look_needs_a_question(skill: Skill, tmp_path: Path) -> None:
 
 
 def test_a_training_begins_with_the_image_encoder_of_another_run(skill: Skill) -> None:
-    lesson = Lesson(task_class("answer"), make_recipe("answer", model="smem-vqa-tiny", start=skill.folder))
+    lesson = Lesson(find_task("answer"), make_recipe("answer", model="smem-vqa-tiny", start=skill.folder))
     model = lesson.build(vocabulary=5, classes=3, channels=3, image_size=16)
     wanted, found = (one.places.encoder.state_dict() for one in (skill.model, model))
     assert all(torch.equal(wanted[name], tensor) for name, tensor in found.items())
@@ -158,5 +158,5 @@ def test_an_image_without_a_question_is_reported_and_the_others_are_answered(
 
 
 def test_questions_about_one_image_are_on_one_side() -> None:
-    task, (one, other) = task_class("answer"), (question("red", "blue", side, 3) for side in ("left", "right"))
+    task, (one, other) = find_task("answer"), (question("red", "blue", side, 3) for side in ("left", "right"))
     assert task.reads.group(one) == task.reads.group(other)

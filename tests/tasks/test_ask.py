@@ -55,7 +55,7 @@ def test_a_run_goes_on_with_another_answer(skill: Answerer, tmp_path: Path) -> N
     others = Dataset("others", [*list(questions("train"))[:4], grey], "questions")
     recipe = foveate.recipe("ask", start=skill.folder, out=tmp_path / "next", steps=1, validate_every=1, average=1)
     assert recipe.architecture.width == 16
-    model = Lesson(tasks.task_class("ask"), recipe).build(vocabulary=skill.model.config.vocabulary, classes=4)
+    model = Lesson(tasks.find_task("ask"), recipe).build(vocabulary=skill.model.config.vocabulary, classes=4)
     rows = {name: tensor for name, tensor in model.state_dict().items() if tensor.shape[:1] == (4,)}
     assert rows
     for name, tensor in skill.model.state_dict().items():
@@ -117,7 +117,7 @@ def test_questions_about_one_text_are_on_one_side(tmp_path: Path) -> None:
     lines = [f"The cat {number} is red.\tWhat is the cat{mark}?\tred" for number in range(40) for mark in ("", " now")]
     (tmp_path / "asked.tsv").write_text("\n".join(lines), encoding="utf-8")
     recipe.examples.data = (tmp_path / "asked.tsv",)
-    train, held_out = Lesson(tasks.task_class("ask"), recipe).open()
+    train, held_out = Lesson(tasks.find_task("ask"), recipe).open()
     assert not {one.text for one in train} & {one.text for one in held_out}
 
 
@@ -133,7 +133,7 @@ def test_tables(tmp_path: Path) -> None:
 
 def test_facts_answer_what_the_last_sentence_about_it_says() -> None:
     recipe = foveate.recipe("ask")
-    splits = tasks.task_class("ask").open_source("facts", recipe)
+    splits = tasks.find_task("ask").open_source("facts", recipe)
     texts = [{one.text for one in part} for part in (splits.train, splits.dev, splits.test)]
     assert sum(map(len, texts)) == len(set.union(*texts))
     for one in list(splits.test)[:200]:

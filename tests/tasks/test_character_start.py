@@ -10,7 +10,7 @@ import torch
 import foveate
 from foveate import bundle
 from foveate.errors import UserError
-from foveate.tasks import task_class
+from foveate.tasks import find_task
 from foveate.tasks.learning import Lesson, ProcessorOf
 from foveate.tasks.loading import recipe as make_recipe
 from foveate.tasks.recipe import Recipe
@@ -36,7 +36,7 @@ def test_weights_and_characters_of_a_run(tmp_path) -> None:
     first = recipe(write_table(tmp_path / "one", ["ab", "cab"]), tmp_path / "run")
     foveate.train(first)
     second = recipe(write_table(tmp_path / "two", ["bd", "é"]), tmp_path / "next", start=str(tmp_path / "run"))
-    task = task_class("read")
+    task = find_task("read")
     lesson = Lesson(task, second)
     lesson.check()
     known = task.start.processor(lesson.plan, ProcessorOf(task))

@@ -13,7 +13,7 @@ from foveate import models
 from foveate.cli import main
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat, LabelledImage, unlabelled_images
-from foveate.data.images.processor import normalize
+from foveate.data.images.pixels import normalize
 from foveate.data.sources import Splits
 from foveate.errors import UserError
 from foveate.forms.answers import Failure, NoOptions

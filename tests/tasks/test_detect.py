@@ -20,7 +20,7 @@ from foveate.data.sources.emoji_scenes import BoxedScenes
 from foveate.errors import UserError
 from foveate.forms.boxes import ShowObjects
 from foveate.interop.pretrained import efficientnet
-from foveate.tasks import task_class
+from foveate.tasks import find_task
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.loading import recipe as make_recipe
 from foveate.tasks.looking import open_model
@@ -57,7 +57,7 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Skill:
 
 
 def lesson(chosen: Recipe) -> Lesson:
-    return Lesson(task_class("detect"), chosen)
+    return Lesson(find_task("detect"), chosen)
 
 
 def save_red(folder: Path) -> Path:
@@ -208,6 +208,6 @@ def test_files_of_one_content_are_on_one_side(tmp_path: Path) -> None:
     place = save_red(tmp_path)
     one = BoxedImage("a", (), (), lambda: PIL.Image.open(place), file=place)
     other = BoxedImage("b", ((0, 0, 9, 9),), ("red",), lambda: PIL.Image.open(place), file=place)
-    task = task_class("detect")
+    task = find_task("detect")
     assert task.reads.group(one) == task.reads.group(other)
     assert task.writes.kinds(other) == {"red"}

@@ -19,9 +19,9 @@ from foveate.data.dataset import Dataset
 from foveate.data.text.labelled_pairs import LabelledPair
 from foveate.data.text.tagged import Tagged
 from foveate.errors import UserError
+from foveate.forms.answers import NoOptions
 from foveate.tasks.export.labels import export_labels
 from foveate.tasks.learning import learn
-from foveate.tasks.protocols import NoOptions
 
 TEXTS = ["the film was a great story", "bad dogs", "the cats of the story"]
 SIZES = {"width": 20, "heads": 5, "layers": 2, "feedforward": 28, "max_length": 19}

@@ -155,7 +155,7 @@ def test_a_model_that_does_not_attend_gives_none(tmp_path: Path) -> None:
 def test_an_encoder_for_each_language(tmp_path: Path) -> None:
     text = {"vocabulary": 60, "batch": 512, "shared": False}
     with pytest.raises(UserError, match=r"needs one vocabulary: share it, or set --architecture\.no-one-encoder"):
-        Lesson(tasks.task_class("match"), recipe(tmp_path / "one", **text)).check()
+        Lesson(tasks.find_task("match"), recipe(tmp_path / "one", **text)).check()
     sizes, told = {"width": 8, "embedding": 8, "one_encoder": False}, StringIO()
     settings = recipe(tmp_path / "two", **text, architecture=sizes, steps=1)
     found = learn(settings, words.splits(), Console(file=told, width=200))

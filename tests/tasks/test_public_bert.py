@@ -14,8 +14,8 @@ from tiny_bert import WORDS, write_folder
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
+from foveate.forms.answers import NoOptions
 from foveate.forms.blanks import FillOptions
-from foveate.tasks.protocols import NoOptions
 
 CONSOLE = Console(file=StringIO())
 

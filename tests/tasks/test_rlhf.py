@@ -98,8 +98,8 @@ def begun(task: Recipe) -> Any:
     """The model before its tuning."""
     lesson = Lesson(TASK, task)
     lesson.check()
-    processor = lesson._processor(parts(task).train)
-    model = lesson._model(processor.sizes())
+    processor = lesson.processor_of(parts(task).train)
+    model = lesson.model_of(processor.sizes())
     return TASK.skill()(TASK, task, model, processor, lesson.description(model))
 
 

@@ -21,19 +21,19 @@ from foveate.cli import main
 from foveate.data import LabelledText, Splits
 from foveate.data.images.labelled import images_of_arrays
 from foveate.errors import UserError
+from foveate.forms.answers import NoOptions
 from foveate.forms.prose import passages_of
 from foveate.interop.keys import bert
 from foveate.tasks.classify import TASK as CLASSIFY
 from foveate.tasks.classify_image import TASK as CLASSIFY_IMAGE
-from foveate.tasks.former.recipe import Training
 from foveate.tasks.language import TASK as LANGUAGE
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.start.parts import FINE_TUNING
 from foveate.tasks.start.weights import open_start
 from foveate.tensor_files import read_tensors
+from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
 

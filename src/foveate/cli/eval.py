@@ -15,8 +15,8 @@ from foveate.cli.folders import check_no_part, parse_with_task
 from foveate.data.text.files import check_readable_again
 from foveate.errors import UserError, printable
 from foveate.files import check_place, strict_json, written
+from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.examples.hub_data import local_paths
-from foveate.tasks.protocols import Evaluation
 
 Options = TypeVar("Options")
 

@@ -13,7 +13,8 @@ from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError, one_line
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import is_public
-from foveate.tasks import opener, predictors
+from foveate.tasks import find_task, opener
+from foveate.tasks.loading import Runs
 from foveate.tasks.run_folder import WRITTEN, describe
 from foveate.tasks.skill import Skill
 
@@ -27,7 +28,7 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
     after = zip(["", *arguments], arguments, strict=False)
     word = next((word for before, word in after if before != "--data" and _is_model(word)), None)
     if word is None:
-        options = getattr(predictors(), f"{command}_options")({}, command)
+        options = getattr(Runs(find_task("translate")), f"{command}_options")({}, command)
         return parse(kind[type(options)], arguments, command)
     folder = locate(word, lambda line: print(line, file=sys.stderr))
     tell_unfinished(folder)
@@ -37,16 +38,11 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
     return parse(kind[type(options)], arguments, command, kind(Path(word), options))
 
 
-def next_commands(predictor: Any, folder: Path) -> str:
+def next_commands(skill: Skill, folder: Path) -> str:
     """What to do with a model that was just made: run it and, if it attends, look at it."""
     place = shlex.quote(str(folder))
     run = f'foveate run {place} "..."'
-    seen = predictor.attends() if isinstance(predictor, Skill) else _former_sees(predictor)
-    return f'{run}, or to see where it looks: foveate look {place} "..."' if seen else run
-
-
-def _former_sees(predictor: Any) -> bool:
-    return bool(predictor.task.has_look and predictor.task.attends(predictor))
+    return f'{run}, or to see where it looks: foveate look {place} "..."' if skill.attends() else run
 
 
 def tell_unfinished(folder: Path) -> None:

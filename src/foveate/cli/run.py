@@ -20,8 +20,7 @@ from foveate.data import read_lines, utf8
 from foveate.data.tokens.chat import Message
 from foveate.errors import TextError, UserError, one_line, quoted
 from foveate.files import check_place
-from foveate.forms.answers import Failure
-from foveate.tasks.protocols import Prediction
+from foveate.forms.answers import Answer, Failure
 from foveate.viewer.figures import check_extension, save_figure
 
 CHUNK = 1000
@@ -107,17 +106,17 @@ def _reason(failure: Failure) -> str:
     return failure.reason if named else f"{failure.given}: {failure.reason}"
 
 
-def _print(given: str, prediction: Prediction, asked: Run) -> None:
+def _print(given: str, prediction: Answer, asked: Run) -> None:
     print(answer_as_json(given, prediction) if asked.json else prediction.line, flush=True)
 
 
-def _hearer(task: Any) -> Callable[..., Iterator[Prediction]] | None:
+def _hearer(task: Any) -> Callable[..., Iterator[Answer]] | None:
     """What answers to the parts of a piped sound; None for a model that hears nothing."""
     page: Any = getattr(task, "task", None)
     return partial(page.hear, task) if page is not None and hasattr(page, "hear") else getattr(task, "hear", None)
 
 
-def _hear(hear: Callable[..., Iterator[Prediction]], asked: Run) -> None:
+def _hear(hear: Callable[..., Iterator[Answer]], asked: Run) -> None:
     """Transcribes the sound of standard input, part by part, as it comes."""
     if sys.stdin is None or sys.stdin.isatty():
         raise UserError("'-' reads a sound from a pipe: arecord -f S16_LE -r 16000 | foveate run RUN -")
@@ -127,7 +126,7 @@ def _hear(hear: Callable[..., Iterator[Prediction]], asked: Run) -> None:
         _print("-", found, asked)
 
 
-def _answers(task: Any, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Prediction]]:
+def _answers(task: Any, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Answer]]:
     """Each text with its answer; of texts in which one is not as it must be, those before it. `before` came earlier."""
     options: Any = asked.options
     if hasattr(options, "seed"):  # what is drawn for later texts is drawn anew
@@ -223,7 +222,7 @@ def _groups(sentences: Iterator[str], size: int = CHUNK) -> Iterator[list[str]]:
         yield chunk
 
 
-def _draw(task: Any, prediction: Prediction, path: Path) -> None:
+def _draw(task: Any, prediction: Answer, path: Path) -> None:
     figure = task.picture(prediction)
     if figure is None:
         raise UserError(f"no picture to draw into {path}: this model has no attention")

@@ -16,7 +16,7 @@ from foveate.data import SOURCES
 from foveate.errors import UserError, one_line, quoted
 from foveate.files import parse_json
 from foveate.limits import check_file
-from foveate.tasks import TASKS, task_class
+from foveate.tasks import TASKS, find_task
 from foveate.tasks import train as train_task
 from foveate.tasks.task import Task
 from foveate.training import main_process
@@ -72,7 +72,7 @@ def settings(task: str, arguments: Sequence[str]) -> Any:
     """The settings of a task, from a config file and flags. Raises UserError for what does not fit."""
     kind, default = _begun(task, arguments)
     _file, flags = _taken(arguments, "--config")
-    page = task_class(task)
+    page = find_task(task)
     parsed = parse(kind, flags, f"train {task}", default)
     found = _one_text(page.of_flags(parsed, default) if isinstance(page, Task) else parsed, default.examples)
     if any(flag.partition("=")[0] in BATCH_FLAGS for flag in flags):
@@ -82,7 +82,7 @@ def settings(task: str, arguments: Sequence[str]) -> Any:
 
 def _begun(task: str, arguments: Sequence[str]) -> tuple[Any, Any]:
     """The class of the settings, for the family that is asked for, and the settings before all other flags."""
-    kind = task_class(task)
+    kind = find_task(task)
     file, rest = _taken(arguments, "--config")
     model = _taken(rest, "--model")[0] or _taken(rest, "-m")[0]
     values = {} if file is None else _read(Path(file))
@@ -99,7 +99,7 @@ def _begun(task: str, arguments: Sequence[str]) -> tuple[Any, Any]:
 
 def usual_commands(task: str) -> list[str]:
     """Examples of a task's command: on files, on data by name, with another model."""
-    kind = task_class(task)
+    kind = find_task(task)
     own = f"foveate train {task} --data {kind.files.split(' or ')[0]}"
     source = next((name for name, source in SOURCES.items() if task in source.tasks), None)
     by_name = [] if source is None else [f"foveate train {task} {source} --minutes 10"]

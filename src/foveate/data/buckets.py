@@ -11,8 +11,8 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from foveate.contracts import Batch
+from foveate.data.batching import Batching
 from foveate.data.dataset import Dataset, E
-from foveate.data.processor import Processor
 from foveate.data.ragged import Numbers, within_budget
 from foveate.errors import UserError
 
@@ -24,11 +24,11 @@ S = TypeVar("S", bound=Sequence[Any])
 class Bucket(Generic[S]):
     """Prepared examples that are shuffled, sorted by cost and cut into batches together."""
 
-    def __init__(self, prepared: S, processor: Processor[Any], name: str, place: Callable[[int], str]) -> None:
+    def __init__(self, prepared: S, batching: Batching[Any], name: str, place: Callable[[int], str]) -> None:
         """`name` is that of the data, and `place` gives the place of each row in it, for messages."""
         self.prepared = prepared
-        self._processor, self._name, self._place = processor, name, place
-        counts = (processor.cost, processor.tie_break, processor.rows, processor.group)
+        self._batching, self._name, self._place = batching, name, place
+        counts = (batching.cost, batching.tie_break, batching.rows, batching.group)
         sizes = np.fromiter(([count(one) for count in counts] for one in prepared), _FOUR, len(prepared))
         self._costs, self._ties, self._rows, self._groups = sizes.T.copy()
         self._alike = bool((sizes[:, :2] == sizes[:1, :2]).all())
@@ -58,7 +58,7 @@ class Bucket(Generic[S]):
         numbers = rows.tolist()
         names = [self._place(row) for row in numbers[:3]]
         more = f" and {len(numbers) - len(names):,} more" if len(numbers) > len(names) else ""
-        batch = self._processor.batch([self.prepared[row] for row in numbers], generator)
+        batch = self._batching.batch([self.prepared[row] for row in numbers], generator)
         return replace(batch, source=f"{', '.join(names)}{more} of {self._name}")
 
     def _cut(self, order: Numbers, budget: int) -> list[Numbers]:
@@ -83,11 +83,11 @@ class Buckets(Protocol):
 class OneBucket:
     """All examples of a dataset in one bucket."""
 
-    def __init__(self, dataset: Dataset[E], processor: Processor[E], report: str = "") -> None:
-        prepared = processor.prepare(dataset)
+    def __init__(self, dataset: Dataset[E], batching: Batching[E], report: str = "") -> None:
+        prepared = batching.prepare(dataset)
         # one example may give several rows, such as an image with its captions, or none
         examples = getattr(prepared, "examples", range(len(prepared)))
-        self._bucket = Bucket(prepared, processor, dataset.name, lambda row: dataset[examples[row]].place)
+        self._bucket = Bucket(prepared, batching, dataset.name, lambda row: dataset[examples[row]].place)
         self.report = report or getattr(prepared, "report", "")
         self.largest = self._bucket.largest
 
@@ -107,7 +107,7 @@ class BucketedBatches:
     """
 
     def __init__(self, buckets: Buckets, budget: int, seed: int) -> None:
-        """`budget` counts what `Processor.cost` counts.
+        """`budget` counts what `Batching.cost` counts.
 
         Raises UserError for an example that is beyond the budget.
         """

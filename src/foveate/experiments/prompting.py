@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from rich.console import Console
@@ -20,6 +20,7 @@ from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import COLOURS, GREY, legend_below, line, panels
 from foveate.forms.prompts import Prompt, Prompting
+from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.choices import ChoiceScorer, mean_shares
 from foveate.tasks.completion.completer import Completer
 
@@ -69,6 +70,7 @@ def run(options: PromptingExamples, console: Console) -> Comparison:
     task = tasks.load(options.model)
     if not isinstance(task, Completer):
         raise UserError(f"{options.model} is no public language model, such as smollm2")
+    model = cast(CausalLanguageModel, task.model)
     splits = open_source(options.source, task="classify", announce=console.print)
     train, test = _pairs(splits.train), _pairs(splits.test)
     test = [test[place] for place in np.linspace(0, len(test) - 1, min(options.texts, len(test))).round().astype(int)]
@@ -78,7 +80,7 @@ def run(options: PromptingExamples, console: Console) -> Comparison:
     found = []
     for count in options.examples:
         for draw in range(options.draws if count else 1):
-            scorer = ChoiceScorer(task.model, task.tokenizer, prompting)
+            scorer = ChoiceScorer(model, task.tokenizer, prompting)
             pairs = draw_examples(train, labels, count, options.seed + draw)
             scorer.set_prompt(Prompt("", prompting.lines(options.form), pairs))
             found.append(Measured(count, draw, *_accuracies(scorer, test)))

@@ -63,7 +63,7 @@ def train_row(
     values = {**recipe, "training": training}
 
     def measure() -> dict[str, Any]:
-        kind = tasks.task_class(task).from_json({**values, "out": str(folder)}, "the row")
+        kind = tasks.find_task(task).from_json({**values, "out": str(folder)}, "the row")
         tasks.train(kind)
         lines = map(json.loads, (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
         metrics = next(line["validation"] for line in reversed(list(lines)) if "validation" in line)

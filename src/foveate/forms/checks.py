@@ -7,24 +7,10 @@ from typing import TypeVar
 from rich.console import Console
 from torch import nn
 
-from foveate.errors import TextError, UserError, quoted
+from foveate.errors import UserError, quoted
 from foveate.nn import longest_sequence
 
 Example = TypeVar("Example")
-
-
-def check_positions(
-    model: nn.Module, texts: Sequence[str], lengths: Iterable[tuple[int, int]], num_special_tokens: int = 1
-) -> None:
-    """Raise TextError for the first text that takes more positions, with a start or an end, than the model has learned.
-
-    `lengths` tell the place of each text that has any tokens, and how many.
-    """
-    most = longest_sequence(model)
-    for place, length in lengths:
-        if (taken := length + num_special_tokens) > most:
-            wrong = f"{quoted(texts[place])} takes {taken:,} positions, but the model learned only {most:,}"
-            raise TextError(place, wrong)
 
 
 def check_position_count(given: str, taken: int, most: float) -> None:

@@ -19,7 +19,7 @@ from foveate.contracts import Picture
 from foveate.data.dataset import Dataset
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.labelled import ImageFormat, report_damaged
-from foveate.data.images.processor import choose_format, normalize
+from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least, unknown
 from foveate.files import check_place
 from foveate.forms.answers import Answer

@@ -13,7 +13,7 @@ from torch import Tensor
 from foveate.contracts import Batch
 from foveate.data import Tokens
 from foveate.data.dataset import Dataset
-from foveate.data.text.pair_processor import TokenPair
+from foveate.data.text.pair_buckets import TokenPair
 from foveate.data.text.paired_texts import PairedTexts
 from foveate.forms.form import Changes
 from foveate.forms.read_text import ASKED, unknown_note

@@ -23,7 +23,7 @@ from foveate.data.images.captions import CaptionedImage
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.labelled import is_damaged, report_damaged
 from foveate.data.images.palette import Palette, learn_palette
-from foveate.data.images.processor import choose_format
+from foveate.data.images.pixels import choose_format
 from foveate.data.tokens.tokenizers import load_tokenizer
 from foveate.decoding import Unmasking, unmask
 from foveate.errors import UserError, at_least

@@ -24,7 +24,7 @@ from foveate.data.images.augmentation import Augmentation, mixup
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.decoding import flat, read_image, turn_upright
 from foveate.data.images.labelled import ImageFormat, is_damaged, report_damaged
-from foveate.data.images.processor import choose_format, normalize
+from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least
 from foveate.forms.form import Changes, Fit, InputForm, Learned, Naming, Prepared, Row
 from foveate.forms.grids import GridFinder, grid_names

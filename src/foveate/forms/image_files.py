@@ -1,14 +1,10 @@
 """The images that arguments of `foveate run` name."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import PIL.Image
-
 from foveate.data.dataset import Dataset
-from foveate.data.images.decoding import read_image
 from foveate.data.images.labelled import ReadableImage, images_below, is_damaged, report_damaged
 from foveate.errors import UserError
 
@@ -25,29 +21,6 @@ def image_files(places: Sequence[str]) -> list[str]:
         if not (files := images_below(place)):
             raise UserError(f"{place} has no images")
         found += map(str, files)
-    return found
-
-
-def read_or_report(place: str) -> PIL.Image.Image | None:
-    """The image of a file; None, and a line for the user, where it cannot be read."""
-    try:
-        return read_image(Path(place))
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return None
-
-
-def read_images(places: Sequence[str]) -> dict[str, PIL.Image.Image]:
-    """The image of each file that can be read, and a line for the user for each other.
-
-    Raises UserError where none can be read.
-    """
-    different = [*dict.fromkeys(places)]
-    if len(different) == 1:
-        return {different[0]: read_image(Path(different[0]))}
-    found = {place: image for place in different if (image := read_or_report(place)) is not None}
-    if different and not found:
-        raise UserError(f"none of the {len(different)} images can be read")
     return found
 
 

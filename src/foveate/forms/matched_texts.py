@@ -18,8 +18,7 @@ from foveate.data import RIGHT, WRONG, Judged, judged_pairs
 from foveate.data.buckets import Buckets
 from foveate.data.ragged import padded
 from foveate.data.text.match_pairs import MatchBatch, partners
-from foveate.data.text.pair_buckets import PairBuckets
-from foveate.data.text.pair_processor import SOURCE_TOKENIZER, TARGET_TOKENIZER, Around, EncodesPairs, TokenPair
+from foveate.data.text.pair_buckets import PairBuckets, Side, TokenPair
 from foveate.errors import UserError, one_line, quoted
 from foveate.forms.answers import Answer
 from foveate.forms.form import Changes, Learned, Naming, OutputForm, Row
@@ -27,7 +26,7 @@ from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import token_names
 from foveate.forms.processor import PreparedExample, Processor, RowProcessor
-from foveate.forms.translation import SourceText
+from foveate.forms.translation import SOURCE_TOKENIZER, TARGET_TOKENIZER, SourceText
 from foveate.forms.written import require_tokenizer
 from foveate.metrics.classification import accuracy, macro_f1, roc_auc
 from foveate.viewer import Alignment, plot_alignments
@@ -138,7 +137,8 @@ class MatchedTexts(SourceText):
 
     def buckets(self, train: Any, processor: Processor) -> Buckets:
         """Pairs are tokenized as they are streamed from disk."""
-        return PairBuckets(train, MatchedRows(processor, both_sides), self.max_length)
+        source, target = (Side(own, (), (own.special.end,)) for own in self.tokenizers)
+        return PairBuckets(train, RowProcessor(processor, both_sides), (source, target), self.max_length)
 
     def prepare(self, value: Texts) -> PreparedPair:  # type: ignore[override]
         sides = zip(self.tokenizers, value, strict=True)
@@ -192,20 +192,6 @@ class MatchedTexts(SourceText):
 def both_sides(pair: TokenPair) -> PreparedExample:
     """The wrong pairs of a batch are made of all its texts."""
     return PreparedExample(pair, pair)
-
-
-@dataclass
-class MatchedRows(RowProcessor, EncodesPairs):
-    """Pairs of token ids, in the forms of a processor."""
-
-    @property
-    def around(self) -> tuple[Around, Around]:
-        source, target = (((), (own.special.end,)) for own in self.forms.reads.tokenizers)
-        return source, target
-
-    def encode(self, pairs: Sequence[Texts]) -> tuple[list[list[int]], list[list[int]]]:
-        source, target = self.forms.reads.tokenizers
-        return source.encode([one for one, _ in pairs]), target.encode([other for _, other in pairs])
 
 
 @dataclass(kw_only=True)

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from foveate.sight.sight import Sight
 from foveate.viewer.sides import SideNames, SidePair
@@ -13,11 +12,6 @@ Naming: TypeAlias = Callable[[int], SideNames]
 """Returns the names of a side with so many positions; None if they are not known."""
 
 _CROSS = re.compile(r"cross|enc(oder)?_?dec(oder)?_?|encoder_attn|encdec|inter_attention", re.IGNORECASE)
-
-
-def model_name(description: Mapping[str, Any], folder: Path) -> str:
-    """The preset (or family) and folder of a model that foveate trained."""
-    return f"{description['recipe'].get('model', description['family'])} from {folder}"
 
 
 def token_names(labels: Sequence[str]) -> Naming:

@@ -23,7 +23,7 @@ from foveate.baselines.colour_counts import counted_ways
 from foveate.data.dataset import Dataset
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.labelled import ImageFormat
-from foveate.data.images.processor import choose_format, normalize
+from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
 from foveate.forms.form import Changes, Learned, Naming, OutputForm, Row

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from foveate.bundle import PROCESSOR
 from foveate.contracts import Batch
+from foveate.data.batching import Batching
 from foveate.data.dataset import Dataset
-from foveate.data.processor import PROCESSOR
-from foveate.data.processor import Processor as BatchMaker
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.forms.form import InputForm, OutputForm, Prepared
@@ -50,7 +50,7 @@ class PreparedExamples(Sequence[PreparedExample]):
 
 
 @dataclass
-class Processor(BatchMaker[Any]):
+class Processor(Batching[Any]):
     """The forms of a task, as its training data made them. It is saved with the model."""
 
     reads: Any
@@ -113,18 +113,12 @@ class Processor(BatchMaker[Any]):
 
 
 @dataclass
-class RowProcessor(BatchMaker[Any]):
+class RowProcessor(Batching[Any]):
     """Makes batches of rows that were prepared before, such as tokens in files of the cache."""
 
     forms: Processor
     split: Callable[[Any], PreparedExample]
     """What is read and what is written of a row."""
-
-    def prepare(self, dataset: Dataset[Any]) -> Sequence[Any]:
-        return dataset.examples
-
-    def sizes(self) -> dict[str, int]:
-        return self.forms.sizes()
 
     def cost(self, prepared: Any) -> int:
         return self.forms.cost(self.split(prepared))

@@ -1,6 +1,6 @@
 """Passages of running prose that are read, and what tasks share that learn from prose."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.progress import track
 
 from foveate.data import TRAINERS, Passage, Prose, Tokens
+from foveate.data.batching import Batching
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
-from foveate.data.processor import Processor
 from foveate.data.text.spooled_passages import spooled
 from foveate.data.text.strided_buckets import text_buckets
 from foveate.errors import UserError
@@ -119,7 +119,7 @@ def watch(passages: Dataset[Passage]) -> Iterable[Passage]:
     return track(passages, "tokenising", len(passages), console=console, transient=True, disable=hidden)
 
 
-def row_buckets(kept: Dataset[Any], read: int, processor: Processor[Any], most: int) -> Buckets:
+def row_buckets(kept: Dataset[Any], read: int, batching: Batching[Any], most: int) -> Buckets:
     """Buckets of what was kept of the passages that were read: those of at most so many tokens.
 
     Raises UserError where that is none.
@@ -128,9 +128,4 @@ def row_buckets(kept: Dataset[Any], read: int, processor: Processor[Any], most: 
     if not len(kept):
         raise UserError(f"{kept.name}: each of the {read:,} {kept.unit} has more than {limit}; raise max_length")
     left_out = f"{read - len(kept):,} of {read:,} {kept.unit}"
-    return text_buckets(kept, processor, f"{kept.name}: {left_out} left out for more than {limit}")
-
-
-def texts_of(passages: Iterable[Passage]) -> Iterator[str]:
-    """The text of each passage."""
-    return (passage.text for passage in passages)
+    return text_buckets(kept, batching, f"{kept.name}: {left_out} left out for more than {limit}")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
-from foveate.data.text.pair_processor import TokenPair
+from foveate.data.text.pair_buckets import TokenPair
 from foveate.data.text.preferences import Preference
 from foveate.forms.answers import Answer
 from foveate.forms.compared_text import ComparedText, regrouped

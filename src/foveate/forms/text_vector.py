@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
-from foveate.data.text.pair_buckets import PairBuckets
-from foveate.data.text.pair_processor import Around, EncodesPairs, TokenPair
+from foveate.data.text.pair_buckets import PairBuckets, Side, TokenPair
 from foveate.errors import at_least
 from foveate.forms.answers import Answer
 from foveate.forms.compared_text import ComparedText, regrouped
@@ -50,26 +49,13 @@ class PairedText(ComparedText):
     """A text. Pairs of texts that mean the same are tokenized as they are streamed from disk."""
 
     def buckets(self, train: Any, processor: Processor) -> Buckets:
-        return PairBuckets(train, PairedRows(processor, both_texts), self.max_length)
+        side = Side(self.words, *self.around)
+        return PairBuckets(train, RowProcessor(processor, both_texts), (side, side), self.max_length)
 
 
 def both_texts(pair: TokenPair) -> PreparedExample:
     """Which texts of a batch are equal is told by the tokens of both."""
     return PreparedExample(pair, pair)
-
-
-@dataclass
-class PairedRows(RowProcessor, EncodesPairs):
-    """Pairs of token ids, in the forms of a processor."""
-
-    @property
-    def around(self) -> tuple[Around, Around]:
-        around = self.forms.reads.around
-        return around, around
-
-    def encode(self, pairs: Sequence[Pair]) -> tuple[list[list[int]], list[list[int]]]:
-        words = self.forms.reads.words
-        return words.encode([one for one, _ in pairs]), words.encode([other for _, other in pairs])
 
 
 @dataclass(kw_only=True)

@@ -11,8 +11,7 @@ from torch import nn
 
 from foveate.data import TRAINERS, PairTokens, join_pieces
 from foveate.data.buckets import Buckets
-from foveate.data.text.pair_buckets import PairBuckets
-from foveate.data.text.pair_processor import SOURCE_TOKENIZER, TARGET_TOKENIZER, Around, EncodesPairs, TokenPair
+from foveate.data.text.pair_buckets import PairBuckets, Side, TokenPair
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.forms.form import Learned
@@ -20,6 +19,8 @@ from foveate.forms.processor import PreparedExample, Processor, RowProcessor
 from foveate.forms.read_text import ASKED, ReadText, unknown_note
 from foveate.forms.written import WriteOptions, Written, WrittenAnswer, check_vocabulary, require_tokenizer
 from foveate.metrics.translation import check_tokenize, quality
+
+SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.json"
 
 
 @dataclass
@@ -103,7 +104,9 @@ class SourceText(ReadText):
 
     def buckets(self, train: Any, processor: Processor) -> Buckets:
         """Pairs are tokenized as they are streamed from disk."""
-        return PairBuckets(train, EncodedPairs(processor, split_pair), self.max_length)
+        target = processor.writes.tokenizer
+        sides = Side(self.words, *self.around), Side(target, (target.special.start,), (target.special.end,))
+        return PairBuckets(train, RowProcessor(processor, split_pair), sides, self.max_length)
 
     def whole_words(self, texts: Sequence[str]) -> list[str]:
         """The texts as they are read by people: pieces are joined."""
@@ -179,17 +182,3 @@ def translation_metrics(
 def split_pair(pair: TokenPair) -> PreparedExample:
     """The side that is read, and the one that is written."""
     return PreparedExample(*pair)
-
-
-@dataclass
-class EncodedPairs(RowProcessor, EncodesPairs):
-    """Pairs of token ids, in the forms of a processor."""
-
-    @property
-    def around(self) -> tuple[Around, Around]:
-        special = self.forms.writes.tokenizer.special
-        return self.forms.reads.around, ((special.start,), (special.end,))
-
-    def encode(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
-        source, target = self.forms.reads.words, self.forms.writes.tokenizer
-        return source.encode([one for one, _ in pairs]), target.encode([other for _, other in pairs])

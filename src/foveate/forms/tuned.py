@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from foveate.contracts import Tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.decoding import Decoding
@@ -163,8 +162,3 @@ class DrawnLikePairs(DrawnText):
 def first_words(text: str, count: int) -> str:
     """The beginning of a text, as a prompt."""
     return " ".join(text.split()[:count])
-
-
-def prompts_of(texts: Sequence[str], words: int, tokenizer: Tokenizer) -> list[list[int]]:
-    """The tokens of the first words of texts."""
-    return tokenizer.encode([first_words(text, words) for text in texts])

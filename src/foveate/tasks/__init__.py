@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foveate.errors import unknown
 from foveate.lazy import import_late
@@ -16,10 +16,10 @@ from foveate.lazy import import_late
 if TYPE_CHECKING:
     from foveate.tasks.loading import load as load
     from foveate.tasks.loading import opener as opener
-    from foveate.tasks.loading import predictors as predictors
     from foveate.tasks.loading import train as train
+    from foveate.tasks.task import Task
 
-__getattr__ = import_late(__name__, dict.fromkeys(("load", "opener", "train", "predictors"), "foveate.tasks.loading"))
+__getattr__ = import_late(__name__, dict.fromkeys(("load", "opener", "train"), "foveate.tasks.loading"))
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,6 @@ class Row:
     """Where a task is, and what it trains."""
 
     module: str
-    settings: str
-    """`TASK`, or the class of its settings: a `foveate.tasks.former.task.Task`."""
     families: tuple[str, ...]
     """The families of models that can be trained so."""
     head: str | None = None
@@ -52,7 +50,7 @@ def _rows() -> Iterator[tuple[str, Row]]:
         )
         values = {word.arg: word.value for word in call.keywords}
         told = {name: ast.literal_eval(values[name]) for name in ("families", "head", "also") if name in values}
-        yield ast.literal_eval(values["name"]), Row(f"{__name__}.{path.stem}", "TASK", **told)
+        yield ast.literal_eval(values["name"]), Row(f"{__name__}.{path.stem}", **told)
 
 
 ORDER = (
@@ -66,8 +64,9 @@ TASKS: dict[str, Row] = dict(sorted(_rows(), key=lambda row: (*ORDER, row[0]).in
 """The row of each task."""
 
 
-def task_class(task: str) -> Any:
-    """A task by its name: a `foveate.tasks.task.Task`, or the class of its settings."""
-    if task not in TASKS:
-        raise unknown("task", task, TASKS)
-    return getattr(importlib.import_module(TASKS[task].module), TASKS[task].settings)
+def find_task(name: str) -> "Task":
+    """A task by its name. Raises UserError for one that does not exist."""
+    if name not in TASKS:
+        raise unknown("task", name, TASKS)
+    task: Task = importlib.import_module(TASKS[name].module).TASK
+    return task

@@ -11,7 +11,7 @@ from foveate.forms.processor import Processor
 from foveate.forms.public_image import PublicImage
 from foveate.interop.layout import label_names
 from foveate.interop.public_folder import PublicModel, head_of, read_folder
-from foveate.tasks import task_class
+from foveate.tasks import find_task
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import Description
 from foveate.tasks.skill import Skill, skill_class
@@ -34,7 +34,7 @@ class ImageFolders:
     """Opens folders whose models read images: what `foveate run` and `eval` ask of a task."""
 
     def __init__(self, folder: Path) -> None:
-        self._task: Task = task_class(IMAGE_TASKS[head_of(folder)])
+        self._task: Task = find_task(IMAGE_TASKS[head_of(folder)])
 
     def run_options(self, recipe: Any, where: str) -> Any:
         """The flags of `foveate run`."""

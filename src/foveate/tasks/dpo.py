@@ -9,7 +9,7 @@ from torch import nn
 
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
-from foveate.data.text.preferences import Preference, WrittenPreferenceProcessor, read_preferences
+from foveate.data.text.preferences import Preference, PreferenceBatching, read_preferences
 from foveate.forms.tuned import DrawnLikePairs, ReadPrompt, first_words
 from foveate.nn import longest_sequence
 from foveate.tasks.recipe import Examples
@@ -27,10 +27,10 @@ class TunedByPairs(Tuned):
     """A language model that was tuned by pairs of texts."""
 
     @property
-    def pairs(self) -> WrittenPreferenceProcessor:
+    def pairs(self) -> PreferenceBatching:
         """What makes batches of pairs."""
         longest = longest_sequence(self.author.model)
-        return WrittenPreferenceProcessor(self.tokenizer, None if math.isinf(longest) else int(longest))
+        return PreferenceBatching(self.tokenizer, None if math.isinf(longest) else int(longest))
 
     def batches(self, train: Dataset[Preference]) -> Batches:
         pairs = BucketedBatches(OneBucket(train, self.pairs), self.recipe.examples.batch, self.recipe.training.seed)

@@ -18,7 +18,7 @@ from foveate.data.text.files import check_readable_again, digest
 from foveate.errors import UserError
 from foveate.forms.processor import Processor, load_processor
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
-from foveate.tasks import task_class
+from foveate.tasks import find_task
 from foveate.tasks.examples.data_options import held_out_every
 from foveate.tasks.examples.hub_data import local_paths
 from foveate.tasks.recipe import Recipe
@@ -49,7 +49,7 @@ def learn(
     `callbacks` are called with each row of `metrics.jsonl`, a table of plain values. Raises UserError for anything in
     the settings or the data that cannot work, before the training.
     """
-    return Lesson(task_class(recipe.task), recipe).learn(splits, console, callbacks)
+    return Lesson(find_task(recipe.task), recipe).learn(splits, console, callbacks)
 
 
 @dataclass
@@ -82,8 +82,8 @@ class Lesson:
         self.task.writes.check_examples(train_part, validation, self.task.reads.name)
         for line in self.recipe.reads.advice(train_part, self.recipe.start is not None):
             console.print(line, markup=False, highlight=False)
-        processor = self._processor(train_part)
-        model = self._model(processor.sizes())
+        processor = self.processor_of(train_part)
+        model = self.model_of(processor.sizes())
         skill = skill_class(self.task)(self.task, self.recipe, model, processor, self.description(model))
         batches = skill.batches(train_part)
         for report in (processor.report, getattr(batches, "report", "")):
@@ -144,7 +144,8 @@ class Lesson:
         """A user's examples, which were read for their digest and are not read a second time."""
         return self._read.pop(paths, None) or self.task.read(paths, self.recipe)
 
-    def _processor(self, train_part: Dataset[Any]) -> Processor:
+    def processor_of(self, train_part: Dataset[Any]) -> Processor:
+        """The forms of the recipe, with what they learn from examples."""
         recipe, architecture = self.recipe, self.recipe.architecture
         trained = None
         if recipe.start is not None:
@@ -176,7 +177,7 @@ class Lesson:
                 parameter.requires_grad_(parameter.requires_grad or name.startswith(HEADS))
         return model
 
-    def _model(self, sizes: Mapping[str, int]) -> nn.Module:
+    def model_of(self, sizes: Mapping[str, int]) -> nn.Module:
         """The model with the sizes of the data that its config has fields for, in the fastest layout for images."""
         known = {part.name for part in fields(self.recipe.architecture)}
         model = self.build(**{name: size for name, size in sizes.items() if name in known})
@@ -274,7 +275,7 @@ class ProcessorOf:
 
     def of_task(self, name: str) -> "ProcessorOf":
         """The same for another task."""
-        return ProcessorOf(task_class(name))
+        return ProcessorOf(find_task(name))
 
     def load(self, folder: Path) -> Processor:
         """The processor of a run folder. Raises UserError for whatever is missing or damaged."""

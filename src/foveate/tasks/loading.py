@@ -12,29 +12,26 @@ from foveate.errors import UserError, unknown
 from foveate.forms.processor import Processor
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import header_of, is_public
-from foveate.tasks import TASKS, task_class
+from foveate.tasks import TASKS, find_task
 from foveate.tasks.checkpoint import ImageFolders, reads_images
 from foveate.tasks.learning import ProcessorOf, learn
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import describe, load_run
 from foveate.tasks.skill import Skill, skill_class
-from foveate.tasks.task import Task as Page
+from foveate.tasks.task import Task
 
 if TYPE_CHECKING:
-    from foveate.tasks.former.predictor import Predictor, Predictors
-    from foveate.tasks.former.task import Task
-    from foveate.tasks.protocols import LoadedPredictor
     from foveate.training import Callback
 
 
-def load(folder: Path | str, device: str = "cpu") -> "LoadedPredictor":
+def load(folder: Path | str, device: str = "cpu") -> Skill:
     """A trained model, ready to `run`: of a run folder, a Hugging Face folder, a name such as smollm2 or minilm, or
     a model of the Hugging Face hub such as "hub:openai-community/gpt2", fetched once into the cache.
 
     Raises UserError, one line, for a folder that is damaged, or holds a model that foveate does not have.
     """
     folder = locate(folder)
-    loaded: LoadedPredictor = opener(folder).load(folder, device)
+    loaded: Skill = opener(folder).load(folder, device)
     return loaded
 
 
@@ -54,34 +51,35 @@ def opener(folder: Path) -> Any:
         from foveate.tasks.public import openers
 
         return openers.opener(folder)
-    return predictors(bundle.load(folder))
+    run = bundle.load(folder)
+    if (task := str(run.description.get("task"))) not in TASKS:
+        raise unknown(f"task in {run.folder / bundle.CONFIG}", task, TASKS)
+    return Runs(find_task(task))
 
 
-def train(recipe: "Recipe | Task[Any]", callbacks: "Sequence[Callback]" = ()) -> "Predictor | Skill":
-    """Train what the settings of a task say, such as `foveate.tasks.translate.Translate`; what `load` would give.
+def train(recipe: Recipe, callbacks: "Sequence[Callback]" = ()) -> Skill:
+    """Train what a recipe says, such as `foveate.recipe("translate", data="pairs.tsv")`; what `load` would give.
 
     `callbacks` are functions that are called with each row of `metrics.jsonl`, a table of plain values: to draw curves,
     or to pass them to a tracker. One that fails is told of and not called again.
     """
-    if isinstance(recipe, Recipe):
-        return learn(recipe, callbacks=callbacks)
-    return recipe.learn(callbacks=callbacks)
+    return learn(recipe, callbacks=callbacks)
 
 
-def recipe(task: str, **settings: Any) -> "Recipe":
+def recipe(task: str, **settings: Any) -> Recipe:
     """The settings of a training: `recipe("classify-image", data="photos", size=64, epochs=5)`.
 
     A setting may be a field of any part of the recipe (docs/training.md lists them). Raises UserError, with the nearest
     names, for a task or a setting that does not exist.
     """
-    return task_class(task).recipe(**settings)
+    return find_task(task).recipe(**settings)
 
 
 @dataclass(frozen=True)
-class Skills:
+class Runs:
     """Opens the run folders of one task."""
 
-    task: "Page"
+    task: Task
 
     def run_options(self, recipe: Mapping[str, Any], where: str) -> Any:
         """The flags of `foveate run`, with the defaults of a folder's recipe."""
@@ -109,14 +107,3 @@ class Skills:
         model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         kind = skill_class(self.task)
         return kind(self.task, recipe, model, processor, found.files.description, Path(folder))
-
-
-def predictors(found: bundle.Bundle | None = None) -> "Predictors | Skills":
-    """What loads what was trained into a folder; without a folder, a translator."""
-    from foveate.tasks.former.predictor import Predictors
-
-    task = "translate" if found is None else str(found.description.get("task"))
-    if found is not None and task not in TASKS:
-        raise unknown(f"task in {found.folder / bundle.CONFIG}", task, TASKS)
-    page = task_class(task)
-    return Skills(page) if isinstance(page, Page) else Predictors(page)

@@ -28,7 +28,7 @@ from foveate.forms.processor import Processor
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.nn import attends, longest_sequence
 from foveate.sight import Sight
-from foveate.tasks.protocols import Evaluation, evaluation_rows
+from foveate.tasks.evaluation import Evaluation, evaluation_rows
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import check_unchanged, recipe_value
 from foveate.tasks.task import Task, open_examples

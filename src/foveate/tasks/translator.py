@@ -11,7 +11,7 @@ from foveate.data.dataset import Dataset
 from foveate.forms.translation import SourceText, Translation, translation_metrics
 from foveate.forms.written import WrittenAnswer
 from foveate.metrics.translation import quality, quality_by_length, signatures
-from foveate.tasks.protocols import Evaluation
+from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.skill import Skill
 from foveate.viewer import Alignment
 

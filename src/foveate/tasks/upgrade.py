@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from foveate.bundle import CONFIG
-from foveate.data.processor import PROCESSOR
+from foveate.bundle import CONFIG, PROCESSOR
 from foveate.errors import UserError
 from foveate.files import read_json
 

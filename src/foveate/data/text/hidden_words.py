@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from foveate.contracts import Batch, Tokenizer
+from foveate.data.batching import Batching
 from foveate.data.dataset import Dataset
-from foveate.data.processor import Processor
 from foveate.data.ragged import Numbers
 from foveate.data.text.documents import Passage
 from foveate.data.text.masking import Hiding, Masked
@@ -37,7 +37,7 @@ def open_words(tokenizer: Any, hiding: str) -> Any:
 
 
 @dataclass
-class HiddenWords(Processor[TokenRow]):
+class HiddenWords(Batching[TokenRow]):
     """Makes batches of rows in which tokens are hidden."""
 
     tokenizer: Tokenizer
@@ -61,9 +61,6 @@ class HiddenWords(Processor[TokenRow]):
         )
         return Dataset(passages.name, rows, "rows")
 
-    def prepare(self, dataset: Dataset[TokenRow]) -> Sequence[TokenRow]:
-        return dataset.examples
-
     def cost(self, prepared: TokenRow) -> int:
         return len(prepared.tokens)
 
@@ -73,9 +70,6 @@ class HiddenWords(Processor[TokenRow]):
         words = self.tokenizer.anew()  # numbers for the words of this batch, which another thread may not need
         way = HIDING[self.hiding](words, self.share)
         return way.hide([words.opened(row.tokens, row.words) for row in prepared], generator)
-
-    def sizes(self) -> dict[str, int]:
-        return {"vocabulary": len(self.tokenizer)}
 
 
 def _to_keep(row: TokenRow) -> Row:

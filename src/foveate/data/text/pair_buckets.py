@@ -3,17 +3,36 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from foveate.contracts import Tokenizer
+from foveate.data.batching import Batching
 from foveate.data.buckets import Bucket
 from foveate.data.ragged import PIECE, Numbers, RaggedArray
-from foveate.data.text.pair_processor import EncodesPairs, TokenPair
 from foveate.data.text.parallel_corpus import Pair, ParallelText
 from foveate.errors import UserError
 
 KEPT_TOKENS = 100_000_000
 """Tokens that are kept from one pass to the next, both sides together: 400 MB."""
+
+
+class TokenPair(NamedTuple):
+    """A pair as token ids, with those around either side."""
+
+    source: Numbers
+    target: Numbers
+
+
+class Side(NamedTuple):
+    """How one side of all pairs is read."""
+
+    tokenizer: Tokenizer
+    begin: Sequence[int]
+    """The token ids before a text."""
+    end: Sequence[int]
+    """The token ids behind it."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +66,21 @@ class PairBuckets:
     `report`.
     """
 
-    def __init__(self, text: ParallelText, processor: EncodesPairs, max_length: int, size: int = 100_000) -> None:
+    def __init__(
+        self,
+        text: ParallelText,
+        batching: Batching[Any],
+        sides: tuple[Side, Side],
+        max_length: int,
+        size: int = 100_000,
+    ) -> None:
         """A bucket is made of `size` pairs. Raises UserError where all pairs of the text are left out."""
-        self._text, self._processor, self._max_length, self._size = text, processor, max_length, size
+        self._text, self._batching, self._sides, self._max_length, self._size = text, batching, sides, max_length, size
         self._read = self._too_long = 0
         self._kept: list[Bucket[TokenPairs]] = []
         self._all_kept = False
-        longest = (np.zeros(len(begin) + max_length + len(end), np.int64) for begin, end in processor.around)
-        self.largest = processor.cost(TokenPair(*longest)), f"a pair of {max_length:,} tokens on a side (--max-length)"
+        longest = (np.zeros(len(side.begin) + max_length + len(side.end), np.int64) for side in sides)
+        self.largest = batching.cost(TokenPair(*longest)), f"a pair of {max_length:,} tokens on a side (--max-length)"
         next(iter(self))
 
     @property
@@ -96,7 +122,7 @@ class PairBuckets:
             return
         pairs = islice(self._text.pairs(), sum(bucket.prepared.read for bucket in self._kept), None)
         while (found := self._tokenised(pairs)).read:
-            bucket = Bucket(found, self._processor, self._text.name, found.place)
+            bucket = Bucket(found, self._batching, self._text.name, found.place)
             if number == len(self._kept) and found.tokens + self._kept_tokens() <= KEPT_TOKENS:
                 self._kept.append(bucket)
             number += 1
@@ -117,8 +143,9 @@ class PairBuckets:
         return TokenPairs(lines, sources, targets, read)
 
     def _piece(self, pairs: Sequence[Pair]) -> tuple[list[int], RaggedArray, RaggedArray]:
-        (source_begin, source_end), (target_begin, target_end) = self._processor.around
-        sources, targets = self._processor.encode([(pair.source, pair.target) for pair in pairs])
+        source, target = self._sides
+        sources = source.tokenizer.encode([pair.source for pair in pairs])
+        targets = target.tokenizer.encode([pair.target for pair in pairs])
         fitting = [
             row
             for row, both in enumerate(zip(sources, targets, strict=True))
@@ -126,6 +153,6 @@ class PairBuckets:
         ]
         return (
             [pairs[row].line for row in fitting],
-            RaggedArray([[*source_begin, *sources[row], *source_end] for row in fitting]),
-            RaggedArray([[*target_begin, *targets[row], *target_end] for row in fitting]),
+            RaggedArray([[*source.begin, *sources[row], *source.end] for row in fitting]),
+            RaggedArray([[*target.begin, *targets[row], *target.end] for row in fitting]),
         )

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from foveate.contracts import IGNORE, Batch, Tokenizer
+from foveate.data.batching import Batching
 from foveate.data.dataset import Dataset, Example
-from foveate.data.processor import Processor
 from foveate.data.ragged import padded
 from foveate.data.text.files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
@@ -68,7 +68,7 @@ class PreferenceBatch(Batch):
 
 
 @dataclass
-class WrittenPreferenceProcessor(Processor[Preference]):
+class PreferenceBatching(Batching[Preference]):
     """Pairs for a language model: the targets have `labels` (2 B, S), the next token of each, the end token included.
 
     Of a text that is longer, the first `longest` tokens are read.
@@ -94,6 +94,3 @@ class WrittenPreferenceProcessor(Processor[Preference]):
         labels, _ = padded([row[1:] for row in rows], IGNORE)
         weight = torch.ones(len(prepared), dtype=torch.long)
         return PreferenceBatch({"tokens": tokens, "lengths": lengths}, {"labels": labels}, weight, "")
-
-    def sizes(self) -> dict[str, int]:
-        return {"vocabulary": len(self.tokenizer)}

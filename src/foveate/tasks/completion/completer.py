@@ -23,9 +23,9 @@ from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import PublicHeader, check_tokenizer, read_folder, write_folder
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.choices import ChoiceScorer
+from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.language import TASK
 from foveate.tasks.language_model import LanguageModel
-from foveate.tasks.protocols import Evaluation
 from foveate.training.hardware import choose_device
 
 

@@ -20,7 +20,7 @@ from foveate.forms.prompts import Prompting, read_pairs
 from foveate.inference.linear_layers import Precision
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.choices import ChoiceScorer
-from foveate.tasks.protocols import Evaluation
+from foveate.tasks.evaluation import Evaluation
 
 
 @dataclass

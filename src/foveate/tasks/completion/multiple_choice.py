@@ -14,7 +14,7 @@ from foveate.data import read_lines
 from foveate.errors import UserError
 from foveate.files import parse_json
 from foveate.tasks.completion.choices import AnswerRow, ChoiceScorer
-from foveate.tasks.protocols import Evaluation
+from foveate.tasks.evaluation import Evaluation
 
 TEXTS, NUMBERS = ("query", "question"), ("gold", "label", "answer")
 """Names that the text and the number of the right choice have in files."""

@@ -13,11 +13,9 @@ from foveate.interop.diffusion_pipelines import INDEX as PIPELINE
 from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES, header_of
-from foveate.tasks import TASKS, opener, task_class
+from foveate.tasks import opener
 from foveate.tasks.completion.completer import Completer
-from foveate.tasks.looking.predictors import PredictorViewer
 from foveate.tasks.looking.skills import CompleterViewer, LanguageViewer, SkillViewer
-from foveate.tasks.task import Task
 from foveate.viewer.protocol import File, Input, ModelViewer
 
 __all__ = ["File", "Input", "ModelViewer", "add_question", "open_beside", "open_model", "read_input"]
@@ -57,9 +55,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         from foveate.tasks.looking.huggingface import open_folder
 
         return open_folder(folder, device)
-    if isinstance(task_class(str(description.get("task"))) if description.get("task") in TASKS else None, Task):
-        return (LanguageViewer if description.get("task") == "language" else SkillViewer)(folder, device)
-    return PredictorViewer(folder, device)
+    return (LanguageViewer if description.get("task") == "language" else SkillViewer)(folder, device)
 
 
 def open_beside(folder: Path | str, first: ModelViewer, device: str = "cpu") -> ModelViewer:

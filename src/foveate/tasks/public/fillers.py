@@ -15,8 +15,8 @@ from foveate.forms.processor import Processor
 from foveate.forms.public_blanks import OWN_NAMES, BertBlanks, PublicWords, XLNetBlanks
 from foveate.interop.public_folder import check_tokenizer, read_folder
 from foveate.tasks.cloze import TASK
+from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.filler import Filler
-from foveate.tasks.protocols import Evaluation
 from foveate.tasks.public.reader import read_bert
 from foveate.training.hardware import choose_device
 

@@ -20,10 +20,10 @@ from foveate.forms.text_pair import PairLabel
 from foveate.forms.text_vector import PairedText, TextVector
 from foveate.interop.layout import label_names
 from foveate.interop.public_folder import PublicModel
-from foveate.tasks import task_class
+from foveate.tasks import find_task
 from foveate.tasks.checkpoint import public_recipe
 from foveate.tasks.embedder import Embedder
-from foveate.tasks.protocols import Evaluation
+from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.public.pooling import read_pooling
 from foveate.tasks.public.reader import open_public
 from foveate.tasks.run_folder import Description
@@ -64,7 +64,7 @@ class TextFolders:
     def __init__(self, head: str) -> None:
         """`head` is "text", "pair", "tokens", "vector" or "none"."""
         self._head = head
-        self._task = task_class(TASK_OF[head])
+        self._task = find_task(TASK_OF[head])
 
     def run_options(self, recipe: Any, where: str) -> Any:
         """The flags of `foveate run`."""
@@ -121,7 +121,7 @@ def token_embedder(folder: Path, device: str) -> Skill:
 
 def skill_of(kind: type[Skill], name: str, public: PublicModel, folder: Path, processor: Processor) -> Skill:
     """A model with its forms."""
-    task = task_class(name)
+    task = find_task(name)
     recipe = public_recipe(task, public, folder, processor)
     description = asdict(Description(name, public.family, asdict(recipe.architecture), recipe.as_json()))
     return kind(task, recipe, public.model, processor, description, folder)

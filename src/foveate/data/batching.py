@@ -1,0 +1,39 @@
+"""What a batcher asks about examples: how to prepare them, what they cost, and how they become a batch."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Generic
+
+import numpy as np
+
+from foveate.contracts import Batch
+from foveate.data.dataset import Dataset, E
+
+
+class Batching(ABC, Generic[E]):
+    """Makes batches of the examples of one kind of data."""
+
+    def prepare(self, dataset: Dataset[E]) -> Sequence[Any]:
+        """What is computed once for each example, such as its tokens or pixels. By default the example itself."""
+        return dataset.examples
+
+    def cost(self, prepared: Any) -> int:
+        """What an example takes of a batch's budget: tokens, frames. By default 1."""
+        return 1
+
+    def rows(self, prepared: Any) -> int:
+        """How many rows of a batch an example takes, each of its cost. By default 1."""
+        return 1
+
+    def tie_break(self, prepared: Any) -> int:
+        """What examples of the same cost are sorted by. By default they stay in random order."""
+        return 0
+
+    def group(self, prepared: Any) -> int:
+        """Examples of one group are put in the same batch, so that it can compute what they share once. By default all
+        are of one group, in random order."""
+        return 0
+
+    @abstractmethod
+    def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
+        """A batch of prepared examples, changed at random by `generator` where one is given: in training."""

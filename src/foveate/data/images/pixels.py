@@ -1,0 +1,44 @@
+"""The format of a training's images, and their pixels as numbers."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from foveate.data.images.decoding import DamagedImage, read_size_and_mode
+from foveate.data.images.labelled import LARGEST_SIDE, ImageFormat, ReadableImage
+
+GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"}
+"""Pillow's modes of images without colour."""
+
+
+def choose_format(images: Iterable[ReadableImage], size: int | None) -> ImageFormat:
+    """Grey where all images are; their own size where all are square and of one size, at most 256. Damaged ones do not
+    count."""
+    sizes, modes = set(), set()
+    for example in images:
+        try:
+            extent, mode = _size_and_mode(example)
+        except DamagedImage:
+            continue
+        sizes.add(extent)
+        modes.add(mode)
+        if len(sizes) > 1 and not modes <= GREY:
+            break  # further images change nothing
+    own = sizes.pop() if len(sizes) == 1 else (0, 1)
+    fitting = own[0] if own[0] == own[1] <= 256 else LARGEST_SIDE
+    return ImageFormat(size or fitting, 1 if modes <= GREY else 3)
+
+
+def _size_and_mode(example: ReadableImage) -> tuple[tuple[int, int], str]:
+    if (file := getattr(example, "file", None)) is not None:
+        return read_size_and_mode(file)
+    image = example.read()
+    return image.size, image.mode
+
+
+def normalize(pixels: np.ndarray) -> Float[Tensor, "B C h w"]:
+    """8-bit pixels as numbers from about -2 to 2, channels last in memory, as convolutions read them fastest."""
+    return (torch.from_numpy(pixels).float() / 63.75 - 2).contiguous(memory_format=torch.channels_last)

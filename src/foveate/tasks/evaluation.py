@@ -1,0 +1,32 @@
+"""What measuring a model found, as figures and as a table."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+HEADINGS = {"macro_f1": "macro F1", "roc_auc": "ROC AUC", "tokens": "tokens in place", "whole": "whole texts"}
+"""Headings of metrics whose names say less."""
+
+
+@dataclass
+class Evaluation:
+    """What measuring a model found."""
+
+    answers: list[str]
+    """The model's answer to each example, in one line."""
+    figures: dict[str, Any]
+    """All that was measured, as JSON values."""
+    headings: list[str]
+    """Of the table that a user sees: a name, then numbers."""
+    rows: list[list[str]]
+    notes: list[str] = field(default_factory=list)
+    """Lines below the table, such as what makes figures comparable."""
+
+
+def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
+    """The names of all metrics and a row of them for each way to answer."""
+    names: Iterable[str] = dict.fromkeys(name for metrics in ways.values() for name in metrics)
+    rows = [
+        [way, *(f"{metrics[name]:.2f}" if name in metrics else "" for name in names)] for way, metrics in ways.items()
+    ]
+    return [HEADINGS.get(name, name.replace("_", " ")) for name in names], rows

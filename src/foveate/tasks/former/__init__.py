@@ -1,1 +1,0 @@
-"""The machinery of tasks that are not yet values with forms; it goes with the last of them."""
