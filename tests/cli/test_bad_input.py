@@ -39,7 +39,7 @@ def train(*arguments: object) -> list[object]:
             {"a.tsv": b"one\tun\nno\xebl\tx\n"},
             "{a.tsv} is not UTF-8: see byte 9 (line 2); save it as UTF-8, with iconv for instance",
         ),
-        ({"a.tsv": b"a\tb\na\tb\tc\n"}, "{a.tsv}, line 2: 2 tabs, where one tab must part source and target"),
+        ({"a.tsv": b"a\tb\na\tb\tc\n"}, "{a.tsv}, line 2: 2 tabs, but a line must be source<TAB>target"),
         ({"a.tsv.gz": b"no gzip"}, "cannot read {a.tsv.gz}: Not a gzipped file (b'no')"),
         ({"a": b"1", "b": b"2", "c": b"3"}, "parallel text is one TSV file, or a source and a target file; 3 files"),
         ({"a.tsv": b"a\tb\n" * 19}, "a.tsv has 19 pairs, too few to hold some out; give --validation SRC TGT"),

@@ -195,7 +195,7 @@ def test_transcripts_that_do_not_fit_their_sounds(
     assert said in capsys.readouterr().err
     table.write_text(f"{good}{short}\t\n")
     told = fails("train", "transcribe", "--data", table, *SMALL, "--out", tmp_path / "other")
-    assert told == f"{table}, line 23: one tab must stand between the path of a sound and its label"
+    assert told == f"{table}, line 23: 0 tabs, but a line must be path<TAB>label"
     table.write_text(f"{short}\tñ a\n")
     main(["eval", str(runs / "transcribe"), "--data", str(table), "--width", "1"])
     assert "of 3 have characters that the model did not learn: " in capsys.readouterr().out

@@ -101,7 +101,7 @@ def test_tables_of_words(runs: Path, files: Path, tmp_path: Path, fails: Fails, 
     assert fails("eval", runs / "read", "--data", table) == reason
     table.write_text(f"{good}word1.png\t\n")
     told = fails(*command, table)
-    assert told == f"{table}, line 23: one tab must stand between the path of an image and its label"
+    assert told == f"{table}, line 23: 0 tabs, but a line must be path<TAB>label"
     table.write_text("word1.png\tñß\n")
     main(["eval", str(runs / "read"), "--data", str(table), "--width", "1"])
     assert "2 of 2 have characters that the model did not learn: ñ, ß" in capsys.readouterr().out
@@ -129,7 +129,7 @@ def test_questions(runs: Path, files: Path, tmp_path: Path, fails: Fails, capsys
     for line in ("colour1.png\twhat?\t", "colour1.png\t\tred", "colour1.png\twhat?"):
         table.write_text(f"{whole}{line}\n")
         told = fails("train", "answer", "--data", table, *LITTLE, "--out", tmp_path / "run")
-        assert told == f"{table}, line 23: tabs must stand between the path of an image, a question and its answer"
+        assert told == f"{table}, line 23: 0 tabs, but a line must be path<TAB>question<TAB>answer"
     table.write_text("colour1.png\twhat?\tpurple\n")
     main(["eval", str(runs / "answer"), "--data", str(table)])
     assert "1 of 1 have answers that the model did not learn: purple" in capsys.readouterr().out

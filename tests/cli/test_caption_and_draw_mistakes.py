@@ -49,9 +49,9 @@ def drawer(table: Path) -> Path:
     ("line", "message"),
     [
         ("gone.png\ta dog", "line 41: there is no file "),
-        ("0.png\t", "line 41: one tab must stand between the path of an image and its caption, both not empty"),
+        ("0.png\t", "line 41: the caption is empty"),
         ("0.png\t" + 500 * "dogs ", "line 41: a caption of 2,499 characters; at most 2,000 are read"),
-        ("0.png a dog", "line 41: one tab must stand between the path of an image and its caption, both not empty"),
+        ("0.png a dog", "line 41: 0 tabs, but a line must be path<TAB>caption"),
     ],
 )
 def test_lines_of_a_table(fails: Fails, table: Path, task: str, line: str, message: str) -> None:

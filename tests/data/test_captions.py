@@ -64,9 +64,9 @@ def test_captions_of_coco(images: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a.png a red one\n", "line 1: one tab must stand between the path of an image and its caption"),
-        ("a.png\ta\tb\n", "line 1: one tab must stand between the path of an image and its caption"),
-        ("\na.png\t \n", "line 2: one tab must stand .* and its caption, both not empty"),
+        ("a.png a red one\n", "line 1: 0 tabs, but a line must be path<TAB>caption"),
+        ("a.png\ta\tb\n", "line 1: 2 tabs, but a line must be path<TAB>caption"),
+        ("\na.png\t \n", "line 2: the caption is empty"),
         (f"a.png\t{'dog ' * 700}\n", "line 1: a caption of 2,799 characters; at most 2,000 are read"),
         ("c.png\tnothing\n", "line 1: there is no file"),
         (f"{5000 * 'c'}\tnothing\n", "line 1: there is no file"),

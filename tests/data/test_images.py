@@ -58,7 +58,7 @@ def test_a_table_has_paths_relative_to_its_folder(folder: Path) -> None:
     ("line", "told"),
     [
         ("red/9.png\tr", "line 1: there is no file"),
-        ("red/0.png r", "line 1: one tab must stand between"),
+        ("red/0.png r", "line 1: 0 tabs, but a line must be path<TAB>label"),
         ("red/0.png\tr\nred/0.png\tr\nred/0.png\tb", "line 3: .*0.png has the label 'b', but 'r' before"),
     ],
 )

@@ -149,7 +149,7 @@ def test_files_that_do_not_fit(tmp_path, source, target, complaint):
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [("a\tb\nab\n", "line 2: 0 tabs, where one tab must part source and target"), ("a\tb\tc\n", "line 1: 2 tabs")],
+    [("a\tb\nab\n", "line 2: 0 tabs, but a line must be source<TAB>target"), ("a\tb\tc\n", "line 1: 2 tabs")],
 )
 def test_a_table_with_another_number_of_tabs(tmp_path, content, complaint):
     with pytest.raises(UserError, match=complaint):

@@ -127,7 +127,7 @@ def test_tables(tmp_path: Path) -> None:
     (one,) = text_questions([path])
     assert (one.place, one.text, one.answer) == ("line 1 of asked.tsv", "The cat is red.", "red")
     path.write_text("The cat is red.\tred\n", encoding="utf-8")
-    with pytest.raises(UserError, match="line 1: tabs must stand between a text, a question and its answer"):
+    with pytest.raises(UserError, match="line 1: 1 tabs, but a line must be text<TAB>question<TAB>answer"):
         text_questions([path])
 
 

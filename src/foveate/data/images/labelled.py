@@ -12,7 +12,8 @@ from PIL import ImageOps
 
 from foveate.data.dataset import Dataset, Example
 from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, read_image, turn_upright
-from foveate.data.text.files import Paths, as_paths, read_sentences, utf8
+from foveate.data.table import IMAGE, LABEL, read_table
+from foveate.data.text.files import Paths, as_paths, utf8
 from foveate.errors import UserError
 from foveate.files import is_file
 from foveate.limits import check_file
@@ -156,18 +157,14 @@ def _of_folder(folder: Path) -> list[LabelledImage]:
 
 def _of_table(path: Path) -> list[LabelledImage]:
     examples, labels = [], dict[Path, str]()
-    for number, line in enumerate(read_sentences(path), 1):
-        if not line:
-            continue
-        if line.count("\t") != 1:
-            raise UserError(f"{path}, line {number}: one tab must stand between the path of an image and its label")
-        name, label = line.split("\t")
-        file = path.parent / name.strip()
+    for row in filter(None, read_table(path, (IMAGE, LABEL))):
+        name, label = row.cells
+        file = path.parent / name
         if not is_file(file):
-            raise UserError(f"{path}, line {number}: there is no file {file}")
-        if (other := labels.setdefault(file, label.strip())) != label.strip():
-            raise UserError(f"{path}, line {number}: {file} has the label '{label.strip()}', but '{other}' before")
-        examples.append(image_of_file(file, label.strip()))
+            raise UserError(f"{path}, line {row.line}: there is no file {file}")
+        if (other := labels.setdefault(file, label)) != label:
+            raise UserError(f"{path}, line {row.line}: {file} has the label '{label}', but '{other}' before")
+        examples.append(image_of_file(file, label))
     return examples
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import class_folders
 from foveate.data.sounds.files import ENDINGS, Sound, read_sound
-from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.data.table import SOUND, TRANSCRIPT, read_table
+from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 from foveate.files import is_file
 
@@ -84,16 +85,10 @@ def _of_folder(folder: Path) -> list[tuple[Path, str]]:
 
 def _of_table(table: Path) -> list[tuple[Path, str]]:
     files = []
-    for number, line in enumerate(read_sentences(table), 1):
-        if not line:
-            continue
-        if line.count("\t") != 1:
-            raise UserError(f"{table}, line {number}: one tab must stand between the path of a sound and its label")
-        name, label = (part.strip() for part in line.split("\t"))
+    for row in filter(None, read_table(table, (SOUND, TRANSCRIPT))):
+        name, label = row.cells
         path = table.parent / name
         if not is_file(path):
-            raise UserError(f"{table}, line {number}: there is no file {path}")
-        if not label:
-            raise UserError(f"{table}, line {number}: {path} has no label")
+            raise UserError(f"{table}, line {row.line}: there is no file {path}")
         files.append((path, label))
     return files

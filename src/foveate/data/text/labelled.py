@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from foveate.data.splits import together, within
-from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.data.table import LABEL, TEXT, read_table
+from foveate.data.text.files import Paths, as_paths
 from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError
 
@@ -162,17 +163,4 @@ class LabelledText(StreamedText):
 
 
 def _read(path: Path) -> Iterator[Labelled | None]:
-    return (_example(path, number, line) for number, line in enumerate(read_sentences(path), 1))
-
-
-def _example(path: Path, number: int, line: str) -> Labelled | None:
-    """What stands on a line, which has no space around it: an empty side leaves no tab."""
-    if not line:
-        return None
-    tabs = line.count("\t")
-    if tabs != 1:
-        raise UserError(
-            f"{path}, line {number}: {tabs} tabs, where one tab must part a label from its text (neither may be empty)"
-        )
-    label, text = line.split("\t")
-    return Labelled(number, label.strip(), text.strip())
+    return (row and Labelled(row.line, *row.cells) for row in read_table(path, (LABEL, TEXT)))

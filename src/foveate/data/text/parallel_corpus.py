@@ -11,6 +11,7 @@ import numpy as np
 
 from foveate.data.gettext.catalogues import Catalogues
 from foveate.data.splits import draws, within
+from foveate.data.table import SOURCE, TARGET, read_table
 from foveate.data.text.files import CATALOGUES, Paths, as_paths, file_lines
 from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError
@@ -77,7 +78,7 @@ class ParallelText(StreamedText):
     def from_tsv(cls, path: Path | str, name: str | None = None) -> "ParallelText":
         """One file, plain or .gz, with `source<TAB>target` on each line."""
         path = Path(path)
-        return cls(name or path.name, lambda: _read_tsv(path))
+        return cls(name or path.name, lambda: _read_rows(path))
 
     @classmethod
     def from_catalogues(
@@ -210,13 +211,6 @@ def _unequal(shorter: Path, longer: Path, first_odd: int, rest: Iterable[str]) -
     )
 
 
-def _read_tsv(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(file_lines(path), 1):
-        tabs = line.count("\t")
-        if tabs == 1:
-            source, target = line.split("\t")
-            yield source, target
-        elif not line.strip():
-            yield "", ""
-        else:
-            raise UserError(f"{path}, line {number}: {tabs} tabs, where one tab must part source and target")
+def _read_rows(path: Path) -> Iterator[tuple[str, str]]:
+    for row in read_table(path, (SOURCE, TARGET), empty_cells=True):
+        yield ("", "") if row is None else (row.cells[0], row.cells[1])

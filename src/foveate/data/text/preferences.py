@@ -11,7 +11,8 @@ from foveate.contracts import IGNORE, Batch, Tokenizer
 from foveate.data.batching import Batching
 from foveate.data.dataset import Dataset, Example
 from foveate.data.ragged import padded
-from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.data.table import BETTER, WORSE, Column, read_table
+from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 
 TOKENIZER = "tokenizer.json"
@@ -33,26 +34,21 @@ class Preference:
 
 def read_preferences(paths: Paths) -> Dataset[Preference]:
     """Files of `better<TAB>worse` on each line. Raises UserError, which names the line, for any other."""
-    paths = as_paths(paths)
-    wrong = "one tab must stand between the better text and the worse one"
-    return read_table(paths, lambda place, parts: Preference(place, *parts), 2, wrong)
+    return read_pairs(paths, Preference, (BETTER, WORSE))
 
 
-def read_table(paths: Paths, make: Callable[[str, Sequence[str]], Made], columns: int, wrong: str) -> Dataset[Made]:
-    """An example made of each line's place and its texts, parted by tabs; empty lines are left out.
+def read_pairs(paths: Paths, make: Callable[..., Made], columns: Sequence[Column]) -> Dataset[Made]:
+    """An example made of the place and the cells of each row; empty rows are left out.
 
-    Raises UserError, which names the line and says what is `wrong`, for one that has not so many texts.
+    Raises UserError, which names the line, for a row of other columns, and where there is no row.
     """
     paths = as_paths(paths)
-    examples = []
-    for path in paths:
-        for number, line in enumerate(read_sentences(path), 1):
-            if not line.strip():
-                continue
-            parts = [part.strip() for part in line.split("\t")]
-            if len(parts) != columns or not all(parts):
-                raise UserError(f"{path}, line {number}: {wrong}")
-            examples.append(make(f"line {number} of {path.name}", parts))
+    examples = [
+        make(f"line {row.line} of {path.name}", *row.cells)
+        for path in paths
+        for row in read_table(path, columns)
+        if row is not None
+    ]
     if not examples:
         raise UserError(f"{paths[0]}: there is no pair in it")
     return Dataset(paths[0].name, examples, "pairs")
