@@ -16,6 +16,7 @@ from foveate.data import table
 from foveate.data.images.captions import captioned_images
 from foveate.data.images.labelled import labelled_images
 from foveate.data.images.questions import image_questions
+from foveate.data.images.word_images import word_images
 from foveate.data.sounds.labelled import labelled_sounds
 from foveate.data.sounds.wav import write_wave
 from foveate.data.table import TEXT, Column, read_table
@@ -43,6 +44,7 @@ def _name(path: Any) -> str:
 READERS = {
     "captions": Reader(captioned_images, (table.IMAGE, table.CAPTION), lambda x: (_name(x.file), *x.captions)),
     "images": Reader(labelled_images, (table.IMAGE, table.LABEL), lambda x: (_name(x.file), x.label)),
+    "lines of text": Reader(word_images, (table.IMAGE, table.TRANSCRIPT), lambda x: (_name(x.file), x.label)),
     "sounds": Reader(labelled_sounds, (table.SOUND, table.TRANSCRIPT), lambda x: (_name(x.path), x.label)),
     "image questions": Reader(
         image_questions, (table.IMAGE, table.QUESTION, table.ANSWER), lambda x: (_name(x.file), x.question, x.answer)

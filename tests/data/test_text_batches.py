@@ -68,7 +68,7 @@ def test_over_long_texts_are_counted() -> None:
     assert batches().report == "lengths: 1 of 10 texts left out for more than 11 tokens"
     with pytest.raises(UserError, match="lengths: each of the 10 texts has more than 0 tokens; raise max_length"):
         batches(max_length=0)
-    with pytest.raises(UserError, match="line 6 takes 12 places, but a batch has only 11: raise --batch, or leave it out"):
+    with pytest.raises(UserError, match="line 6 takes 12 places, but a batch has only 11: raise --batch, or"):
         batches(tokens=11)
 
 

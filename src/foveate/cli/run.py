@@ -106,7 +106,7 @@ def _reason(failure: Failure) -> str:
     return failure.reason if named else f"{failure.given}: {failure.reason}"
 
 
-def _print(given: str, prediction: Answer, asked: Run) -> None:
+def _print(given: str, prediction: Answer | Failure, asked: Run) -> None:
     print(answer_as_json(given, prediction) if asked.json else prediction.line, flush=True)
 
 
@@ -126,7 +126,7 @@ def _hear(hear: Callable[..., Iterator[Answer]], asked: Run) -> None:
         _print("-", found, asked)
 
 
-def _answers(task: Any, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Answer]]:
+def _answers(task: Any, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Answer | Failure]]:
     """Each text with its answer; of texts in which one is not as it must be, those before it. `before` came earlier."""
     options: Any = asked.options
     if hasattr(options, "seed"):  # what is drawn for later texts is drawn anew

@@ -133,9 +133,10 @@ class SpokenSound(Sound):
 
     def extend(self, trained: "SpokenSound", train: Dataset[Any]) -> "SpokenSound":
         """With the spectrograms of the trained one, unless others are asked for."""
-        found = copy(self)
+        found = self.learn(train, None)
         if self.rate is None and self.bands is None:
             found.log_mel = trained.log_mel
+        found.longest = max(found.longest, trained.longest)
         return found
 
     def sizes(self) -> dict[str, int]:

@@ -174,10 +174,16 @@ class Task:
             values[name] = Path(values[name]) if values[name] is not None else None
         return settle(self, values)
 
+    @property
+    def data_help(self) -> str:
+        """How a user's own data must look, for the help."""
+        tables = " CSV and JSON lines with named columns are read too." if "<TAB>" in self.layout else ""
+        return f"{self.layout}{tables}"
+
     def as_flags(self, recipe: Recipe) -> Any:
         """A recipe as a dataclass of its own, from which the flags of `foveate train` and their help are derived."""
         family = models.config_class(self.preset(recipe.model).family)
-        data = Annotated[tuple[Path, ...], tyro.conf.arg(help=self.layout)]
+        data = Annotated[tuple[Path, ...], tyro.conf.arg(help=self.data_help)]
         examples = make_dataclass("Examples", [("data", data, field(default=()))], bases=(type(recipe.examples),))
         start = Annotated[Path | None, tyro.conf.arg(name="from", help=self.start.help)]
         kinds: Any = (examples, *(type(getattr(recipe, part)) for part in ("reads", "writes", "objective")), family)

@@ -12,7 +12,7 @@ from PIL import ImageOps
 
 from foveate.data.dataset import Dataset, Example
 from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, read_image, turn_upright
-from foveate.data.table import IMAGE, LABEL, read_table
+from foveate.data.table import IMAGE, LABEL, Column, read_table
 from foveate.data.text.files import Paths, as_paths, utf8
 from foveate.errors import UserError
 from foveate.files import is_file
@@ -94,15 +94,16 @@ class LabelledImage:
         return f"{self.label}\0{image.mode}{image.size}\0".encode() + image.tobytes()
 
 
-def labelled_images(paths: Paths) -> Dataset[LabelledImage]:
+def labelled_images(paths: Paths, label: Column = LABEL) -> Dataset[LabelledImage]:
     """A folder with one folder of images for each class, or a table with `path<TAB>label` on each line.
 
-    Paths of a table are relative to its folder. Raises UserError for anything else, and for missing images.
+    `label` is the second column of the table, whose paths are relative to its folder. Raises UserError for anything
+    else, and for missing images.
     """
     paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"labelled images are one folder of class folders, or one table; {len(paths)} were given")
-    examples = _of_folder(paths[0]) if paths[0].is_dir() else _of_table(paths[0])
+    examples = _of_folder(paths[0]) if paths[0].is_dir() else _of_table(paths[0], label)
     if not examples:
         raise UserError(f"{paths[0]}: there is no labelled image in it")
     return Dataset(paths[0].name or str(paths[0]), examples, "images", [_count(examples)])
@@ -155,9 +156,9 @@ def _of_folder(folder: Path) -> list[LabelledImage]:
     return examples
 
 
-def _of_table(path: Path) -> list[LabelledImage]:
+def _of_table(path: Path, column: Column) -> list[LabelledImage]:
     examples, labels = [], dict[Path, str]()
-    for row in filter(None, read_table(path, (IMAGE, LABEL))):
+    for row in filter(None, read_table(path, (IMAGE, column))):
         name, label = row.cells
         file = path.parent / name
         if not is_file(file):

@@ -14,8 +14,10 @@ QUIET = 0.05
 def cut_at_silences(sound: Sound, longest: float) -> list[Sound]:
     """The parts of a sound, all of them; each lasts at most `longest` seconds, and all but the last at least half of
     that. Between these limits a part ends in the middle of the quietest stretch."""
+    if longest <= 0:
+        raise ValueError(f"parts must last longer than 0 seconds, not {longest}")
     parts, samples = [], sound.samples
-    most, width = round(longest * sound.rate), max(1, round(QUIET * sound.rate))
+    most, width = max(1, round(longest * sound.rate)), max(1, round(QUIET * sound.rate))
     while len(samples) > most:
         power = np.cumsum(np.square(samples[most // 2 : most], dtype=np.float64))
         stretches = power[width:] - power[:-width]
