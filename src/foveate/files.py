@@ -5,6 +5,7 @@ import math
 import os
 import re
 import shutil
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -155,3 +156,15 @@ def _to_disk(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def utf8(text: str) -> str:
+    """The text of an argument, whose bytes are whatever the shell gave, in Unicode NFC as those of files.
+
+    Raises UserError where they are not UTF-8.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"the text {text!r} is not UTF-8") from None
+    return unicodedata.normalize("NFC", text)

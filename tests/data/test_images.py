@@ -74,7 +74,7 @@ def test_no_images(tmp_path: Path) -> None:
 
 
 def test_held_out_images_are_in_no_other_part(folder: Path) -> None:
-    learn, check = labelled_images([folder]).held_out_of_kinds(3, lambda one: one.label)
+    learn, check = labelled_images([folder]).hold_out(3, kinds=lambda one: (one.label,))
     places = [[one.place for one in part] for part in (learn, check)]
     assert not set(places[0]) & set(places[1])
     assert len(places[0]) + len(places[1]) == 6

@@ -3,7 +3,7 @@
 from foveate.data.sources import SOURCES, Source, Splits, open_source
 from foveate.data.text.batches import text_batches
 from foveate.data.text.documents import Paragraph, Passage, Prose, joined, sentences
-from foveate.data.text.files import read_lines, read_sentences, utf8
+from foveate.data.text.files import read_lines, read_sentences
 from foveate.data.text.labelled import Labelled, LabelledText
 from foveate.data.text.lexicon import SPELLINGS, Lexicon, load_lexicon
 from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, judged_pairs
@@ -54,5 +54,4 @@ __all__ = [
     "sentences",
     "text_batches",
     "train_bpe",
-    "utf8",
 ]

@@ -6,8 +6,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foveate.data import utf8
 from foveate.errors import UserError
+from foveate.files import utf8
 from foveate.viewer.protocol import File, Input, InputKind
 
 if TYPE_CHECKING:

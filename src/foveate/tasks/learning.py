@@ -14,6 +14,7 @@ from foveate import models
 from foveate.bundle import CHECKPOINTS
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.folders import parts_to_learn
 from foveate.data.text.files import check_readable_again, digest
 from foveate.errors import UserError
 from foveate.forms.processor import Processor, load_processor
@@ -120,6 +121,7 @@ class Lesson:
             local_paths(paths, self.task.name, languages)
             for paths in (recipe.examples.data, recipe.examples.validation)
         )
+        data, validation = parts_to_learn(data, validation)
         recipe.examples = replace(recipe.examples, data=data, validation=validation)
         for path in (*data, *validation):
             check_readable_again(path)

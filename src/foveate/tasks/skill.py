@@ -16,6 +16,7 @@ from foveate import bundle, models
 from foveate.contracts import Output, Picture
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
+from foveate.data.folders import part_to_measure
 from foveate.data.ragged import even_groups
 from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError
@@ -275,7 +276,7 @@ class Skill:
         options = options or self.processor.writes.measure_options()
         options.check()
         recipe_value(self.description, "examples")  # without it defaults would stand for what was trained
-        dataset = self.processor.reads.usable(self.test_examples(data, options))
+        dataset = self.processor.reads.usable(self.test_examples(part_to_measure(data), options))
         if console is not None:
             console.print(dataset.report, markup=False, highlight=False)
         return self.compare(dataset, options, console)

@@ -64,7 +64,7 @@ TASK = Task(
     reads=SpokenText(),
     writes=Speech(),
     objective=SmoothedCrossEntropy(),
-    read=lambda paths, recipe: labelled_sounds(paths),
+    read=lambda paths, recipe: labelled_sounds(paths, spoken=True),
     files="TABLE",
     layout="Your own sounds: a table with sound<TAB>text on each line, or a folder with one folder for each text.",
     examples=Examples(batch=1000, validation_examples=200),

@@ -23,7 +23,7 @@ TASK = Task(
     reads=SpokenSound(),
     writes=Transcript(),
     objective=JointCTC(label_smoothing=0.05),
-    read=lambda paths, recipe: labelled_sounds(paths, problem_of=why_too_long),
+    read=lambda paths, recipe: labelled_sounds(paths, problem_of=why_too_long, spoken=True),
     files="TABLE",
     layout="Your own sounds: a table with sound<TAB>text on each line.",
     examples=Examples(batch=6000, validation_examples=200),

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from foveate.data.folders import files_below
 from foveate.data.gettext.cleaning import sentences, sifted
 from foveate.data.gettext.files import read_catalogue
-from foveate.data.text.files import CATALOGUES, files_below
+from foveate.data.text.files import CATALOGUES
 from foveate.errors import UserError, unknown
 
 

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element
 import PIL.Image
 
 from foveate.data.dataset import Dataset
+from foveate.data.folders import files_below
 from foveate.data.images.coco import CocoBox, CocoCategory, CocoFile, CocoImage, Id
 from foveate.data.images.decoding import DamagedImage, read_image, read_sizes, turn_upright
 from foveate.data.images.labelled import images_below
@@ -72,7 +73,7 @@ def boxed_images(paths: Paths) -> Dataset[BoxedImage]:
 
 def _of_folder(folder: Path, left_out: Counter[str]) -> list[BoxedImage]:
     """Pascal VOC: one .xml for each image."""
-    annotations = sorted(file for file in folder.rglob("*.xml") if file.is_file())
+    annotations = files_below(folder, [".xml"])
     if not annotations:
         raise UserError(
             f"{folder} has no annotations: it needs a Pascal VOC .xml file for each image, or give COCO JSON"

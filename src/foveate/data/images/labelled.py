@@ -11,9 +11,10 @@ import PIL.Image
 from PIL import ImageOps
 
 from foveate.data.dataset import Dataset, Example
+from foveate.data.folders import class_folders, files_below
 from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, read_image, turn_upright
 from foveate.data.table import IMAGE, LABEL, Column, read_table
-from foveate.data.text.files import Paths, as_paths, utf8
+from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 from foveate.files import is_file
 from foveate.limits import check_file
@@ -138,19 +139,13 @@ def _count(examples: Sequence[LabelledImage]) -> str:
     return shown + (f" and {len(counts) - 5} labels more" if len(counts) > 5 else "")
 
 
-def class_folders(folder: Path) -> list[tuple[str, Path]]:
-    """The folders in a folder, each with its label. Raises UserError for a name that is not UTF-8."""
-    places = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
-    return [(utf8(place.name), place) for place in places]
-
-
 def images_below(folder: Path) -> list[Path]:
-    """The images in a folder and its folders, in alphabetical order; links to folders are not followed."""
-    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS and file.is_file())
+    """The images in a folder and its folders, in alphabetical order."""
+    return files_below(folder, ENDINGS)
 
 
 def _of_folder(folder: Path) -> list[LabelledImage]:
-    examples = [image_of_file(file, label) for label, place in class_folders(folder) for file in images_below(place)]
+    examples = [image_of_file(file, label) for label, files in class_folders(folder, ENDINGS) for file in files]
     if not examples:
         raise UserError(f"{folder} has no images: it needs one folder for each class, with the images of the class")
     return examples

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from foveate.data.folders import files_below
 from foveate.data.splits import together, within
-from foveate.data.text.files import TEXTS, Paths, as_paths, files_below, read_sentences
+from foveate.data.text.files import TEXTS, Paths, as_paths, read_sentences
 from foveate.data.text.scripts import count_words, word_spans
 from foveate.errors import UserError
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from foveate.data.folders import files_below
 from foveate.errors import UserError, show_value
 
 TEXTS = (".txt", ".txt.gz")
@@ -28,11 +29,6 @@ GZIP = b"\x1f\x8b"
 
 CATALOGUES = (".mo", ".po")
 """How the names of the gettext catalogues in a folder end."""
-
-
-def files_below(folder: Path, endings: tuple[str, ...]) -> list[Path]:
-    """What is read of a folder, which may hold other files too, in alphabetical order."""
-    return sorted(file for file in folder.rglob("*") if file.name.endswith(endings) and file.is_file())
 
 
 Paths = str | Path | Iterable[str | Path]
@@ -87,18 +83,6 @@ def read_lines(origin: Path | Iterable[bytes]) -> Iterator[str]:
     """
     lines = file_lines(origin) if isinstance(origin, Path) else _decoded(origin, getattr(origin, "name", "the input"))
     return (unicodedata.normalize("NFC", line).rstrip("\r\n") for line in lines)
-
-
-def utf8(text: str) -> str:
-    """The text of an argument, whose bytes are whatever the shell gave, in Unicode NFC as those of files.
-
-    Raises UserError where they are not UTF-8.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UserError(f"the text {text!r} is not UTF-8") from None
-    return unicodedata.normalize("NFC", text)
 
 
 def file_lines(path: Path) -> Iterator[str]:

@@ -14,9 +14,10 @@ import numpy as np
 from jaxtyping import UInt8
 
 from foveate.data.dataset import Dataset
-from foveate.data.text.files import Paths, as_paths, utf8
+from foveate.data.text.files import Paths, as_paths
 from foveate.data.worlds.actions import Action
 from foveate.errors import UserError
+from foveate.files import utf8
 from foveate.limits import ARRAYS
 
 MOST_STEPS = 100_000

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from foveate import bundle, models
 from foveate.data.dataset import Dataset
-from foveate.data.text.files import read_lines
+from foveate.data.table import FIRST, LABEL, SECOND, read_table
 from foveate.data.text.labelled_pairs import read_labelled_pairs
 from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.errors import UserError, one_line
@@ -128,8 +128,11 @@ def skill_of(kind: type[Skill], name: str, public: PublicModel, folder: Path, pr
 
 
 def has_pairs(data: Sequence[Path]) -> bool:
-    """Whether the first line that is not empty has a label and two texts."""
-    return next((line.count("\t") == 2 for path in data for line in read_lines(path) if line.strip()), False)
+    """Whether the first row of a table has a label and two texts."""
+    try:
+        return any(read_table(data[0], (LABEL, FIRST, SECOND)))
+    except UserError:
+        return False
 
 
 def _own_labels(values: dict[str, Any]) -> list[str]:

@@ -35,7 +35,7 @@ class WhisperTranscriber(Transcriber):
     def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Any]:
         if not data:
             raise UserError("this model was trained elsewhere: give --data TABLE to measure it on")
-        return labelled_sounds(data)
+        return labelled_sounds(data, spoken=True)
 
     def notes(self, examples: Sequence[Any]) -> list[str]:
         found: list[str] = self.processor.writes.notes(examples)
