@@ -96,6 +96,8 @@ class Heard:
 
     sound: Samples
     form: "SpokenSound"
+    language: str | None = None
+    """The code of the language that is spoken, where a model found it."""
 
     @property
     def seconds(self) -> float:

@@ -81,6 +81,8 @@ class TranscriptAnswer(WrittenAnswer):
     """When each word was said, where that was asked for."""
     prompt: list[int] = field(default_factory=list, repr=False)
     """The tokens before those of the text."""
+    language: str | None = field(default=None, repr=False)
+    """The code of the language that was spoken, in a model for several."""
     parts: list["TranscriptAnswer"] = field(default_factory=list, repr=False)
     """Those of the parts into which a long sound was cut, of which each was transcribed by itself."""
 

@@ -132,7 +132,8 @@ class WhisperText(TranscriptForm, Written):
     ) -> list[WrittenAnswer]:
         """What is said in each window, greedily."""
         generator = SoundGenerator(model, inputs["source"], self.values)
-        prompts = [self.known.prompt(code, options.translate) for code in self._languages(generator, options)]
+        languages = self.languages(generator, prepared, options)
+        prompts = [self.known.prompt(code, options.translate) for code in languages]
         limit = Decoding("greedy", max_new_tokens=min(MOST_TOKENS, self.most - len(prompts[0])))
         written = generate(cast(Generator, generator), prompts, limit, {self.known.end})
         texts = self.tokenizer.decode([one.tokens for one in written])
@@ -143,16 +144,21 @@ class WhisperText(TranscriptForm, Written):
                 ended=one.ended,
                 tokens=list(one.tokens),
                 prompt=prompt,
+                language=language,
                 seconds=heard.seconds,
             )
-            for text, one, prompt, heard in zip(texts, written, prompts, prepared, strict=True)
+            for text, one, prompt, language, heard in zip(texts, written, prompts, languages, prepared, strict=True)
         ]
 
-    def _languages(self, generator: SoundGenerator, options: LanguageOptions) -> list[str | None]:
-        """The code of the language of each sound; None for a model of English alone."""
+    def languages(
+        self, generator: SoundGenerator, prepared: Sequence[Heard], options: LanguageOptions
+    ) -> list[str | None]:
+        """The code of the language of each window; None for a model of English alone."""
         count, device = len(generator.source), generator.source.device
         if options.language is not None or not self.known.multilingual:
             return [options.language] * count
+        if all(heard.language for heard in prepared):
+            return [heard.language for heard in prepared]
         codes = {number: code for code, number in self.known.languages.items()}
         numbers = torch.tensor(sorted(codes), device=device)
         starts = torch.full((count,), self.known.start, device=device)

@@ -53,6 +53,11 @@ class Sound:
     def seconds(self) -> float:
         return len(self.samples) / self.rate
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether there is nothing to hear in it."""
+        return not len(self.samples) or float(np.ptp(self.samples)) < SILENCE
+
     def at(self, rate: int) -> "Sound":
         """The sound at another sampling rate."""
         return self if rate == self.rate else Sound(resample(self.samples, self.rate, rate), rate)
@@ -86,9 +91,9 @@ def decode_sound(data: bytes, name: str) -> Sound:
     samples = channels.mean(1)
     if not np.isfinite(samples).all():
         raise UserError(f"{name} has samples that are not numbers (NaN or infinite)")
-    if np.ptp(samples) < SILENCE:
+    if (sound := Sound(samples, rate)).is_silent:
         raise UserError(f"{name} is silent")
-    return Sound(samples, rate)
+    return sound
 
 
 def _decode_by_soundfile(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N 1"], int]:

@@ -53,7 +53,7 @@ def sounds_from_pipe(read: Read, longest: float, raw: int | None = None) -> Iter
         elif len(waiting) > longest * header.rate:
             first, *rest = cut_at_silences(Sound(waiting, header.rate), longest)
             waiting = np.concatenate([one.samples for one in rest])
-            if np.ptp(first.samples) >= SILENCE:
+            if not first.is_silent:
                 yield start / header.rate, first
             start += len(first.samples)
         elif not spoken:
@@ -61,8 +61,8 @@ def sounds_from_pipe(read: Read, longest: float, raw: int | None = None) -> Iter
             start, waiting = start + len(waiting) - len(kept), kept
     if empty:
         raise UserError(f"{name} has no samples")
-    if len(waiting) and np.ptp(waiting) >= SILENCE:
-        yield start / header.rate, Sound(waiting, header.rate)
+    if not (last := Sound(waiting, header.rate)).is_silent:
+        yield start / header.rate, last
     elif silent:
         raise UserError(f"{name} is silent")
 
