@@ -64,7 +64,8 @@ def second_fails(capsys: pytest.CaptureFixture, folder: Path, *texts: str) -> st
     assert caught.value.code == UserError.status
     first, second = out.splitlines()
     assert (bool(first), second) == (True, "")
-    return err.removesuffix("\n")
+    assert err.startswith("foveate: ")
+    return err.removeprefix("foveate: ").removesuffix("\n")
 
 
 def test_a_beginning_that_is_longer_than_the_positions(author: Path, fails: Fails, tmp_path: Path, capsys) -> None:

@@ -16,6 +16,7 @@ from small import FLAGS, Trained
 
 from foveate.cli import main
 from foveate.errors import UserError
+from foveate.forms.written import WrittenAnswer
 
 Fails = Callable[..., str]
 
@@ -245,7 +246,7 @@ def test_a_perplexity_that_no_number_holds_is_null(tmp_path: Path, capsys: pytes
 
 
 def test_an_answer_that_an_encoding_lacks_is_told(trained: Trained, fails: Fails, monkeypatch) -> None:
-    answer = [SimpleNamespace(line="café")]
+    answer = [WrittenAnswer(text="café")]
     monkeypatch.setattr("foveate.tasks.translator.Translator.answer", lambda *_: answer)
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
     assert fails("run", trained.folder, "coffee") == "'é' cannot be written in ascii: set PYTHONIOENCODING=utf-8"

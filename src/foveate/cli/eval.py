@@ -48,10 +48,8 @@ def main(arguments: Sequence[str]) -> None:
     task: Any = tasks.load(asked.folder, asked.device)
     if asked.output is not None:
         _check_output(asked.output, asked)
-    page = getattr(task, "task", None)
-    recipe = getattr(task, "recipe", page)
-    languages = getattr(getattr(recipe, "examples", None), "languages", None)
-    asked.data = local_paths(asked.data, getattr(recipe, "task", None), languages)
+    languages = getattr(task.recipe.examples, "languages", None)
+    asked.data = local_paths(asked.data, task.recipe.task, languages)
     for path in asked.data:
         check_readable_again(path)
     found = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))

@@ -5,7 +5,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -21,6 +20,7 @@ from foveate.data.tokens.chat import Message
 from foveate.errors import TextError, UserError, one_line, quoted
 from foveate.files import check_place, utf8
 from foveate.forms.answers import Answer, Failure
+from foveate.tasks.skill import Skill
 from foveate.viewer.figures import check_extension, save_figure
 
 CHUNK = 1000
@@ -70,24 +70,20 @@ def main(arguments: Sequence[str]) -> None:
         return
     lines, empty, long, drawn = 0, 0, 0, asked.picture is None
     failure: Failure | None = None
-    expand = getattr(task, "expand", list)
     streams = _streams(task, asked)
     for given in _chunks(asked):
-        sentences = expand(given)
+        sentences = task.expand(given)
         for sentence, prediction in _answers(task, sentences, asked, lines):
             if isinstance(prediction, Failure):
                 if failure is not None:
                     print(one_line(_reason(failure)), file=sys.stderr)
                 failure = prediction  # the last one ends the command
-            elif not drawn and prediction.line and not getattr(prediction, "error", None):
-                _draw(task, prediction, asked.picture)
-                drawn = True
+            elif not drawn and prediction.line:
+                drawn = _draw(task, prediction, asked.picture)
             if not streams:
                 _print(sentence, prediction, asked)
             empty += not (sentence.strip() or prediction.line or isinstance(prediction, Failure))
-            long += getattr(prediction, "long", False)
-        if hasattr(task, "longer_than_training"):
-            long += len(task.longer_than_training(sentences))
+            long += isinstance(prediction, Answer) and prediction.long
         lines += len(sentences)
     if empty:
         print(f"{empty:,} empty lines stay empty", file=sys.stderr)
@@ -112,8 +108,7 @@ def _print(given: str, prediction: Answer | Failure, asked: Run) -> None:
 
 def _hearer(task: Any) -> Callable[..., Iterator[Answer]] | None:
     """What answers to the parts of a piped sound; None for a model that hears nothing."""
-    page: Any = getattr(task, "task", None)
-    return partial(page.hear, task) if page is not None and hasattr(page, "hear") else getattr(task, "hear", None)
+    return getattr(task, "hear", None)
 
 
 def _hear(hear: Callable[..., Iterator[Answer]], asked: Run) -> None:
@@ -222,9 +217,13 @@ def _groups(sentences: Iterator[str], size: int = CHUNK) -> Iterator[list[str]]:
         yield chunk
 
 
-def _draw(task: Any, prediction: Answer, path: Path) -> None:
-    figure = task.picture(prediction)
+def _draw(task: Skill, answer: Answer, path: Path) -> bool:
+    """Draws where the model looked; False where it wrote nothing. Raises UserError for a model that does not attend."""
+    figure = task.picture(answer)
     if figure is None:
-        raise UserError(f"no picture to draw into {path}: this model has no attention")
+        if not task.attends():
+            raise UserError(f"no picture to draw into {path}: this model has no attention")
+        return False
     save_figure(figure, path)
     print(f"drew {one_line(path)}", file=sys.stderr)
+    return True
