@@ -95,7 +95,7 @@ def test_tables_of_words(runs: Path, files: Path, tmp_path: Path, fails: Fails, 
     main([str(part) for part in (*command, table)])
     reason = f"{files / 'tall.png'} is 4 x 400 pixels: too tall for a line of text"
     assert f"(left out 2, the first because {reason}" in capsys.readouterr().err
-    main(["eval", str(runs / "read"), "--data", str(table), "--width", "1"])
+    main(["eval", str(runs / "read"), "--data", str(table), "--decoding.width", "1"])
     assert f"(left out 2, the first because {reason}" in capsys.readouterr().err
     table.write_text("tall.png\ta\n")
     assert fails("eval", runs / "read", "--data", table) == reason
@@ -103,7 +103,7 @@ def test_tables_of_words(runs: Path, files: Path, tmp_path: Path, fails: Fails, 
     told = fails(*command, table)
     assert told == f"{table}, line 23: the label is empty"
     table.write_text("word1.png\tñß\n")
-    main(["eval", str(runs / "read"), "--data", str(table), "--width", "1"])
+    main(["eval", str(runs / "read"), "--data", str(table), "--decoding.width", "1"])
     assert "2 of 2 have characters that the model did not learn: ñ, ß" in capsys.readouterr().out
 
 
