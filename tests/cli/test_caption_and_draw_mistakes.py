@@ -78,7 +78,7 @@ def test_captions_of_coco(fails: Fails, table: Path) -> None:
 def test_images_to_describe(fails: Fails, captioner: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["run", str(captioner), str(tmp_path / "gone.png")])
-    assert (ended.value.code, capsys.readouterr().err) == (2, f"there is no file {tmp_path / 'gone.png'}\n")
+    assert (ended.value.code, capsys.readouterr().err) == (2, f"foveate: there is no file {tmp_path / 'gone.png'}\n")
     assert fails("run", captioner, tmp_path) == f"{tmp_path} has no images"
     (tmp_path / "a.png").write_text("no image")
     PIL.Image.new("RGB", (9, 5)).save(tmp_path / "b.png")
