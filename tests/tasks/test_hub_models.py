@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from hub_server import Stub, contents, refused, running_hub
+from huggingface_hub import is_offline_mode
 
 import foveate
 from foveate import cli
-from foveate.data.sources.hub import repository
+from foveate.data.sources.hub import OFFLINE, repository
 from foveate.interop.pretrained import hub as hub_models
 from foveate.interop.pretrained import locate
 from foveate.tasks.push import push
@@ -72,9 +73,27 @@ def test_bad_names(name: str) -> None:
 def test_without_a_network_or_the_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path))
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    for variable in OFFLINE:
+        monkeypatch.delenv(variable, raising=False)
     assert refused(locate, "hub:org/x").startswith("hub:org/x: cannot reach http://127.0.0.1:9 (is the network up?): ")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert refused(locate, "hub:org/x").endswith("huggingface_hub: pip install 'foveate[hub]'")
+
+
+@pytest.mark.parametrize("offline", OFFLINE)
+def test_the_hub_is_asked_unless_the_environment_forbids_it(
+    server: type[Stub], trained: Path, monkeypatch: pytest.MonkeyPatch, offline: str
+) -> None:
+    """Also where a Hugging Face folder was read before, for which its library is imported offline."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    server.repositories["models/org/ants"] = contents(trained)
+    monkeypatch.setenv(offline, "1")
+    assert refused(locate, "hub:org/ants") == f"hub:org/ants: {offline} is set, so no hub is asked"
+    assert refused(push, trained, "hub:org/ants") == f"hub:org/ants: {offline} is set, so no hub is asked"
+    assert not server.asked
+    monkeypatch.delenv(offline)
+    assert locate("hub:org/ants").is_dir()
+    assert is_offline_mode()
 
 
 def test_paths_that_leave_their_folder_are_left_out(server: type[Stub], trained: Path) -> None:

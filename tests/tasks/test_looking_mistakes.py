@@ -249,14 +249,15 @@ def test_without_transformers_the_command_is_told(folders: Folders, monkeypatch:
 
 
 def test_no_network_is_asked_even_by_what_the_library_calls() -> None:
-    """In a process of its own, since tests load the library before."""
+    """In a process of its own, since tests load the library before. Its own child processes are free to ask."""
     code = (
-        "from foveate.interop.huggingface import import_transformers as load; load(); import huggingface_hub as hub; "
+        "import os; from foveate.interop.huggingface import import_transformers as load; load(); "
+        "import huggingface_hub as hub; "
     )
     told = subprocess.run(
-        [sys.executable, "-c", f"{code} print(hub.constants.HF_HUB_OFFLINE)"],
+        [sys.executable, "-c", f"{code} print(hub.constants.HF_HUB_OFFLINE, os.environ.get('HF_HUB_OFFLINE'))"],
         env={name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"},
         capture_output=True,
         text=True,
     )
-    assert told.stdout == "True\n", told.stderr
+    assert told.stdout == "True None\n", told.stderr

@@ -59,11 +59,10 @@ def load(folder: Path, device: torch.device) -> nn.Module:
 
 
 def import_transformers() -> Any:
-    """Import transformers and disable its messages. Raises UserError if it is not installed."""
-    if "huggingface_hub" not in sys.modules:  # code that imported it before may need the network
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    """Import transformers, which asks no network, and disable its messages. Raises UserError if it is not installed."""
     try:
-        import transformers
+        with _offline():
+            import transformers
     except ImportError:
         raise UserError(
             "a Hugging Face folder needs the transformers library: pip install 'transformers>=5,<6'"
@@ -71,6 +70,19 @@ def import_transformers() -> Any:
     transformers.logging.set_verbosity(logging.CRITICAL)
     transformers.logging.disable_progress_bar()
     return transformers
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Imports huggingface_hub offline. Code that imported it before may need the network, and child processes may."""
+    if "huggingface_hub" in sys.modules or "HF_HUB_OFFLINE" in os.environ:
+        yield
+        return
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["HF_HUB_OFFLINE"]
 
 
 def has_transformers() -> bool:

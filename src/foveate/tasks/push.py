@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate import bundle
-from foveate.data.sources.hub import Repository, explain, hub_library, is_hub_name, repository
+from foveate.data.sources.hub import Repository, hub_client, is_hub_name, repository
 from foveate.errors import UserError
 from foveate.tasks.run_folder import WRITTEN, describe
 from foveate.training.folder_lock import METRICS
@@ -29,16 +29,13 @@ def push(folder: Path, name: str, private: bool = False) -> list[str]:
         raise UserError(f"the training in {folder} has not ended: foveate finish {folder}")
     names = [bundle.CONFIG, *(name for name in WRITTEN if name != METRICS and (folder / name).is_file())]
     files: dict[str, Any] = {name: folder / name for name in names}
-    hub = hub_library()
-    api = hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
-    try:
+    with hub_client(found) as hub:
+        api = hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
         api.create_repo(found.name, repo_type="model", private=private or None, exist_ok=True)
         if not api.file_exists(found.name, CARD):
             files[CARD] = card(found, run).encode()
         operations = [hub.CommitOperationAdd(path_in_repo=name, path_or_fileobj=file) for name, file in files.items()]
         api.create_commit(found.name, operations, commit_message="Add a model of foveate")
-    except Exception as error:
-        raise UserError(explain(found, error)) from None
     return list(files)
 
 
