@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import PIL.Image
@@ -21,6 +22,7 @@ from foveate.contracts import Hypothesis, Picture
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import is_damaged, report_damaged
 from foveate.data.images.word_images import check_line_of_text, grey
+from foveate.data.text.scripts import in_word
 from foveate.decoding import Decoding
 from foveate.errors import at_least
 from foveate.forms.form import Changes, Naming, Prepared, Row
@@ -200,7 +202,8 @@ class LineText(WrittenCharacters):
 
 def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
     """In percent: words that are right, words whose letters and digits are right whatever their case, and CER."""
-    plain = [["".join(filter(str.isalnum, text)).lower() for text in texts] for texts in (found, right)]
+    found, right = ([normalize("NFC", text) for text in texts] for texts in (found, right))
+    plain = [["".join(filter(in_word, text)).lower() for text in texts] for texts in (found, right)]
     return {
         "word_accuracy": accuracy(found, right),
         "accuracy_ignoring_case": accuracy(*plain),
