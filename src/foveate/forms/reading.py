@@ -47,6 +47,8 @@ class LinePixels(NamedTuple):
 
     pixels: np.ndarray
     """(h, w)"""
+    squeezed: bool = False
+    """Whether the line is too wide in its proportions."""
 
 
 @dataclass
@@ -82,7 +84,7 @@ class WordLine(ImageForm):
         return image
 
     def prepare(self, value: PIL.Image.Image) -> LinePixels:
-        return LinePixels(self.scaled(value))
+        return LinePixels(self.scaled(value), self._width(value.size) > self.width)
 
     def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
         """They stay where they are: each is stretched anew in training."""
@@ -93,6 +95,10 @@ class WordLine(ImageForm):
 
     def places(self, prepared: Any) -> int:
         return count_places((self.height, self.width))
+
+    def longer_than_training(self, prepared: Any) -> bool:
+        """Whether a line was squeezed into the width."""
+        return isinstance(prepared, LinePixels) and prepared.squeezed
 
     def tensors(
         self, prepared: Sequence[Any], generator: np.random.Generator | None = None
@@ -113,10 +119,14 @@ class WordLine(ImageForm):
         if generator is not None:
             sign = 1.0 if generator.random() < 0.5 else -1.0
             stretch = float(np.exp(generator.normal(0, 0.15)))
-        width = round(stretch * shown.width * self.height / shown.height)
-        shown = shown.resize((min(max(width, NARROWEST), self.width), self.height), PIL.Image.Resampling.BILINEAR)
+        width = max(self._width(shown.size, stretch), NARROWEST)
+        shown = shown.resize((min(width, self.width), self.height), PIL.Image.Resampling.BILINEAR)
         pixels = np.asarray(shown, np.float32)
         return sign * (pixels - pixels.mean()) / (pixels.std() + 1)
+
+    def _width(self, size: tuple[int, int], stretch: float = 1.0) -> int:
+        """Pixels across of an image in its proportions, once it has the height."""
+        return round(stretch * size[0] * self.height / size[1])
 
     def axis(self, value: PIL.Image.Image, prepared: Any, grid: GridFinder) -> Naming:
         """The image with its padding, in the grid of the model."""

@@ -10,7 +10,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from foveate.viewer.fonts import find_fonts
 
-EMBEDDED = {"pdf.fonttype": 42, "ps.fonttype": 42}
+EMBEDDED: Any = {"pdf.fonttype": 42, "ps.fonttype": 42}
 """TrueType fonts in PDF and PostScript, which can be searched, copied and edited; matplotlib's default cannot."""
 
 
@@ -30,7 +30,8 @@ class PlainFigure(Figure):
         for text in texts:
             text.set(parse_math=False, fontfamily=families, text=text.get_text().translate(replacements))
         for axis in filter(_has_names, axes):
-            name, places = axis.get_major_formatter(), axis.get_major_locator().locs
+            locator: Any = axis.get_major_locator()
+            name, places = axis.get_major_formatter(), locator.locs
             axis.set_ticklabels([name(place, at).translate(replacements) for at, place in enumerate(places)])
         super().draw(renderer)
 
