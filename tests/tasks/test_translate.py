@@ -20,8 +20,8 @@ from foveate.forms.translation import MeasureTranslations
 from foveate.metrics.translation import quality
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.skill import parts_to_validate
 from foveate.tasks.translate import TASK
+from foveate.training.validation import parts_to_validate
 
 
 def train(recipe: Recipe, splits: Any = None) -> tuple[nn.Module, str]:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from foveate.experiments.comparison import Table
 from foveate.experiments.drawing import GREY, legend_below, line, panels, powers_of_two
 from foveate.experiments.measuring import exponent
+from foveate.viewer.plain_figure import PlainFigure
 
 Group = dict[str, float]
 """The quality of sentences of similar length: "shortest" and "longest" in words, "sentences", "bleu", "chrf"."""
@@ -56,7 +56,7 @@ def notes(steps: int, joined: int) -> list[str]:
     ]
 
 
-def figure(qualities: Mapping[str, Sequence[Group]], times: Mapping[str, Times]) -> Figure:
+def figure(qualities: Mapping[str, Sequence[Group]], times: Mapping[str, Times]) -> PlainFigure:
     """BLEU by words, and time by tokens on logarithmic axes, with lines of slope n^1 and n^2."""
     drawn, grid = panels(1, 1 + len(times), width=4.4, height=3.6)
     by_length, *by_time = grid[0]

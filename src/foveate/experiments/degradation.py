@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from foveate import bundle, tasks
@@ -15,6 +14,7 @@ from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.tasks.loading import recipe
 from foveate.tasks.recipe import Recipe
+from foveate.viewer.plain_figure import PlainFigure
 
 
 @dataclass
@@ -116,7 +116,7 @@ def _report(options: Degradation, found: list[Point]) -> Comparison:
     )
 
 
-def _curves(presets: Sequence[str], found: list[Point]) -> Figure:
+def _curves(presets: Sequence[str], found: list[Point]) -> PlainFigure:
     """Training error to the left, validation error to the right."""
     figure, grid = panels(1, 2, sharey=True)
     for axes, side in zip(grid.flat, ("training", "validation"), strict=True):

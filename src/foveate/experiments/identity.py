@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import cast
 
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
@@ -19,6 +18,7 @@ from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.models.vision.resnet import ResNet
 from foveate.nn import ConvNorm
+from foveate.viewer.plain_figure import PlainFigure
 
 WAYS = {
     "residual": ("resnet20", False),
@@ -123,7 +123,7 @@ def _report(options: Identity, found: list[Kept]) -> Comparison:
     )
 
 
-def _curves(options: Identity, found: list[Kept]) -> Figure:
+def _curves(options: Identity, found: list[Kept]) -> PlainFigure:
     figure, grid = panels(1, 1, width=5.2)
     (axes,) = grid.flat
     for number, way in enumerate(WAYS):

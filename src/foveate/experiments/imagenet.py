@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass
 
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from foveate import models
@@ -11,6 +10,7 @@ from foveate.errors import at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.experiments.flops import flops
+from foveate.viewer.plain_figure import PlainFigure
 
 WINNERS = {
     "alexnet": ("AlexNet, winner of 2012", 16.4),
@@ -95,7 +95,7 @@ def _table(heading: str, title: str, counted: list[Counted]) -> Table:
     return table
 
 
-def _scatter(later: list[Counted]) -> Figure:
+def _scatter(later: list[Counted]) -> PlainFigure:
     """Accuracy by operations; the sizes of a family are joined."""
     figure, grid = panels(1, 1, width=5.6)
     (axes,) = grid.flat

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from foveate.experiments import structure_report
 from foveate.experiments.comparison import Comparison, Table
 from foveate.experiments.drawing import legend_below, line, panels, powers_of_two
 from foveate.experiments.measuring import exponent
+from foveate.viewer.plain_figure import PlainFigure
 
 THEORY = {
     "recurrent": "n d²",
@@ -122,7 +121,7 @@ def _mebibytes(part: Measured) -> str:
     return "-" if part.bytes is None else f"{part.memory:,.1f}"
 
 
-def _curves(options: Any, sweep: Sweeps, memory: bool) -> Figure:
+def _curves(options: Any, sweep: Sweeps, memory: bool) -> PlainFigure:
     """A row of panels for each measure, without memory if it is unknown."""
     measures = {measure: label for measure, label in MEASURES.items() if memory or measure != "memory"}
     figure, grid = panels(len(measures), 4, 3.3, 2.6, sharey="row")

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -25,6 +24,7 @@ from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import GREY, line, panels
 from foveate.nn import TransformerStack
 from foveate.tasks.skill import Skill
+from foveate.viewer.plain_figure import PlainFigure
 
 DECAYS = (1e-4, 1e-3, 1e-2)
 """Weights of the squared weights in the loss of a classifier, of which validation images choose one."""
@@ -171,7 +171,7 @@ def _report(options: LinearProbe, probed: list[Probed], images: int) -> Comparis
     )
 
 
-def _plot(pixels: Probed, layers: list[Probed]) -> Figure:
+def _plot(pixels: Probed, layers: list[Probed]) -> PlainFigure:
     figure, ((axes,),) = panels(1, 1, 5.2, 3.4)
     line(axes, 0, range(len(layers)), [one.test for one in layers], "features of the layer")
     axes.axhline(pixels.test, color=GREY, linestyle="--", label="pixels")

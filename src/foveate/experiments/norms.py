@@ -11,7 +11,6 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
@@ -19,6 +18,7 @@ from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.nn import StackConfig, TransformerStack
 from foveate.viewer.heatmaps import COLOURS
+from foveate.viewer.plain_figure import PlainFigure
 
 NORMS: tuple[Literal["post", "pre"], ...] = ("post", "pre")
 
@@ -146,10 +146,10 @@ def _warmup(options: Norms) -> str:
     return f"a warm-up over {options.warmup} steps" if options.warmup else "no warm-up"
 
 
-def _heatmaps(options: Norms, found: list[Measured]) -> Figure:
+def _heatmaps(options: Norms, found: list[Measured]) -> PlainFigure:
     """Loss by depth and learning rate; darker is worse."""
     rows, columns = len(options.depths), len(options.learning_rates)
-    figure = Figure(figsize=(2 * (0.7 * columns + 1), 0.6 * rows + 1.3), dpi=144, layout="constrained")
+    figure = PlainFigure(figsize=(2 * (0.7 * columns + 1), 0.6 * rows + 1.3), dpi=144, layout="constrained")
     guessing = math.log(options.vocabulary)
     for axes, norm in zip(figure.subplots(1, 2, sharey=True), NORMS, strict=True):
         losses = [part.loss for part in found if part.norm == norm]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
@@ -19,6 +18,7 @@ from foveate.contracts import Picture
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import legend_below, line, panels
+from foveate.viewer.plain_figure import PlainFigure
 
 KINDS: dict[str, dict[str, Any]] = {
     "none": {"positions": "none"},
@@ -132,9 +132,9 @@ def _report(options: Positions, found: list[Measured]) -> Comparison:
     return Comparison("Kinds of positions", [table], figures, [asdict(one) for one in found], [note])
 
 
-def draw_waves(tokens: int = 10, width: int = 64) -> Figure:
+def draw_waves(tokens: int = 10, width: int = 64) -> PlainFigure:
     """The waves of some positions beside a binary counter: both change fast on one side and slowly on the other."""
-    figure = Figure(figsize=(9, 3.4), dpi=144, layout="constrained")
+    figure = PlainFigure(figsize=(9, 3.4), dpi=144, layout="constrained")
     waves, counter = figure.subplots(1, 2, width_ratios=[3, 1])
     drawn = waves.imshow(sinusoidal(tokens, width).numpy(), cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
     waves.set(title=f"waves of {tokens} positions, width {width}", xlabel="dimension", ylabel="position")

@@ -12,7 +12,6 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
@@ -20,6 +19,7 @@ from foveate.attention import Additive, Biaffine, Dot, ScaledDot, Score, attend
 from foveate.errors import at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.measuring import memory, side_by_side
+from foveate.viewer.plain_figure import PlainFigure
 
 SCORES = ("dot", "scaled dot", "biaffine", "additive", "additive, relu")
 
@@ -199,9 +199,9 @@ def _report(
     )
 
 
-def _plot(found: dict[tuple[str, str], Learned]) -> Figure:
+def _plot(found: dict[tuple[str, str], Learned]) -> PlainFigure:
     """Bars of the steps: a group for each score, a bar for each way to project."""
-    figure = Figure(figsize=(7, 2.8), dpi=144, layout="constrained")
+    figure = PlainFigure(figsize=(7, 2.8), dpi=144, layout="constrained")
     axes = figure.subplots()
     for number, name in enumerate(PROJECTIONS):
         places = [place + 0.2 * (number - 1.5) for place in range(len(SCORES))]

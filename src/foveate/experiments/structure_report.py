@@ -3,13 +3,13 @@
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from foveate.experiments import structure
 from foveate.experiments.comparison import Table
 from foveate.experiments.drawing import line, powers_of_two
 from foveate.experiments.structure import Structure
 from foveate.viewer.heatmaps import COLOURS
+from foveate.viewer.plain_figure import PlainFigure
 
 THEORY = {
     "recurrent": ("O(n)", "O(n)", "n d", "d"),
@@ -56,9 +56,9 @@ def table(options: Any) -> Table:
     return found
 
 
-def figure(options: Any) -> Figure:
+def figure(options: Any) -> PlainFigure:
     """Steps and paths by length; below, the step at which each cell of some layers can be computed."""
-    whole = Figure(figsize=(11, 5), dpi=144, layout="constrained")
+    whole = PlainFigure(figsize=(11, 5), dpi=144, layout="constrained")
     parts: Any = whole.subfigures(2, 1, height_ratios=[2.4, 1])
     upper, lower = parts
     measures = {

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -19,6 +18,7 @@ from foveate.contracts import Generator
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.special_tokens import LEARNED
+from foveate.viewer.plain_figure import PlainFigure
 
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "attention", "mkldnn_rnn_layer")
 """Parts of the names of torch's operations that multiply matrices."""
@@ -120,9 +120,9 @@ def _report(options: Traces, found: list[Traced]) -> Comparison:
     )
 
 
-def _plot(options: Traces, found: dict[tuple[str, str, int], int]) -> Figure:
+def _plot(options: Traces, found: dict[tuple[str, str, int], int]) -> PlainFigure:
     """The products against the length, in training and at test time."""
-    figure = Figure(figsize=(8, 3), dpi=144, layout="constrained")
+    figure = PlainFigure(figsize=(8, 3), dpi=144, layout="constrained")
     for axes, mode in zip(figure.subplots(1, 2, sharey=True), MODES, strict=True):
         for name in options.models:
             axes.plot(options.lengths, [found[name, mode, length] for length in options.lengths], "o-", label=name)

@@ -4,7 +4,6 @@ figure 5)."""
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 from rich.console import Console
 
@@ -12,6 +11,7 @@ from foveate.errors import UserError
 from foveate.experiments.comparison import Comparison, Table
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.experiments.image_rows import ImageOptions, ImageRow, ImageRows
+from foveate.viewer.plain_figure import PlainFigure
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "ViT, 4 layers of width 64": (
@@ -77,7 +77,7 @@ def run(options: VisionCompute, console: Console) -> Comparison:
     )
 
 
-def _plot(found: dict[str, list[ImageRow]]) -> Figure:
+def _plot(found: dict[str, list[ImageRow]]) -> PlainFigure:
     """Accuracy against operations to the left, against time to the right."""
     figure, grid = panels(1, 2, 4.2, 3.2, sharey=True)
     for number, (name, each) in enumerate(found.items()):

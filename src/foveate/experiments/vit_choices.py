@@ -4,13 +4,13 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from foveate.errors import at_least, one_of
 from foveate.experiments.comparison import Comparison, Table
 from foveate.experiments.drawing import panels
 from foveate.experiments.image_rows import ImageOptions, ImageRow, ImageRows
+from foveate.viewer.plain_figure import PlainFigure
 
 PRESET = "vit-tiny"
 
@@ -85,7 +85,7 @@ def run(options: ViTChoices, console: Console) -> Comparison:
     )
 
 
-def _plot(found: dict[str, dict[str, ImageRow]]) -> Figure:
+def _plot(found: dict[str, dict[str, ImageRow]]) -> PlainFigure:
     """Accuracy by value, a panel for each choice."""
     columns = min(4, len(found))
     figure, grid = panels(math.ceil(len(found) / columns), columns, 3.0, 2.4, sharey=True)

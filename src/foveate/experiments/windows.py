@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from foveate.errors import at_least
@@ -18,6 +17,7 @@ from foveate.experiments.trained_rows import (
     train_row,
     translator_speeds,
 )
+from foveate.viewer.plain_figure import PlainFigure
 
 LONG = 1024
 """Tokens of the source and of the target whose time is measured: emoji names and sentences are short."""
@@ -83,9 +83,9 @@ def run(options: Windows, console: Console) -> Comparison:
     )
 
 
-def _plot(names: list[str], found: dict[tuple[str, str], RowResult], speeds: dict[str, float]) -> Figure:
+def _plot(names: list[str], found: dict[tuple[str, str], RowResult], speeds: dict[str, float]) -> PlainFigure:
     """Quality of both, and time, by radius."""
-    figure = Figure(figsize=(9, 2.8), dpi=144, layout="constrained")
+    figure = PlainFigure(figsize=(9, 2.8), dpi=144, layout="constrained")
     rows = {
         "translator: BLEU": [found["translate", name].metrics["bleu"] for name in names],
         "tagger: accuracy, %": [found["tag", name].metrics["accuracy"] for name in names],

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
-from foveate.data.images.boxes import BoxedImage
+from foveate.data.images.boxes import CROWD, BoxedImage
 from foveate.data.images.decoding import DamagedImage
 from foveate.errors import UserError
 from foveate.forms.answers import Answer
@@ -215,12 +215,16 @@ class Boxes(OutputForm):
         return detection_metrics(found, self._right(examples))
 
     def _right(self, examples: Sequence[BoxedImage]) -> list[ScoredBoxes]:
-        """The objects of each image; a class that the model does not know is one that it never finds."""
+        """The objects of each image, behind them those that are ignored; a class that the model does not know is one
+        that it never finds."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         found = []
         for example in examples:
-            labels = [numbers.setdefault(label, len(numbers)) for label in example.labels]
-            found.append(ScoredBoxes(np.array(example.boxes, np.float64).reshape(-1, 4), np.array(labels, np.int64)))
+            names = [*example.labels, *(thing.label for thing in example.ignored)]
+            boxes = np.array([*example.boxes, *(thing.box for thing in example.ignored)], np.float64).reshape(-1, 4)
+            labels = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+            crowds = np.array([False] * len(example.labels) + [thing.mark == CROWD for thing in example.ignored], bool)
+            found.append(ScoredBoxes(boxes, labels, None, np.arange(len(names)) >= len(example.labels), crowds))
         return found
 
     def baselines(

@@ -216,10 +216,7 @@ class InputForm(Form):
         return example.content()
 
     def check_training(self, model: nn.Module, batch: int) -> None:
-        """Raise UserError for settings that do not fit a model or the size of a batch, before any data is read.
-
-        `model` has no weights yet.
-        """
+        """Raise UserError for settings that do not fit a model, which has no weights yet, or the size of a batch."""
 
     def buckets(self, train: Dataset[Any], processor: Any) -> Buckets:
         """The examples to learn from, prepared by a `Processor`, in buckets of which each fits into memory."""
@@ -400,6 +397,9 @@ class OutputForm(Form):
 
     def write(self, answers: Sequence[Any], options: Any) -> None:
         """Write what was decided for several inputs into the file that the options name, where they name one."""
+
+    def check_measured(self) -> None:
+        """Raise UserError for a form whose answers have no metrics."""
 
     def metrics(self, answers: Sequence[Any], examples: Sequence[Any]) -> dict[str, float]:
         """How good the answers to examples are."""

@@ -238,6 +238,9 @@ class PooledTokens(TextVector):
     pooling: Learned[str] = "mean"
     """Which of them: "mean" or "first"."""
 
+    def check_measured(self) -> None:
+        raise UserError("a model that embeds sentences is measured by a task: train one with --from")
+
     def decide(
         self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
     ) -> list[VectorAnswer]:

@@ -17,6 +17,7 @@ from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.text.facts import TextQuestion
+from foveate.data.text.scripts import word_pattern
 from foveate.errors import UserError
 from foveate.forms.form import Changes, Naming, Row
 from foveate.forms.label import LabelAnswer
@@ -217,7 +218,7 @@ class TextAnswer(FrequentAnswer):
         for one in examples:
             counts = by_question.get(one.question) or Counter({frequent: 1})
             blind.append(counts.most_common(1)[0][0])
-            named = [word for word in re.findall(r"\w+", one.text) if word in counts]
+            named = [word for word in word_pattern().findall(one.text) if word in counts]
             last.append(named[-1] if named else frequent)
         return {
             "the most frequent answer": answer_metrics([frequent] * len(examples), examples),

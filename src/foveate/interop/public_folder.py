@@ -140,12 +140,13 @@ def read_folder(folder: Path) -> PublicModel:
             config.head = head
         if hasattr(config, "label_bias"):
             config.label_bias = head == "tokens"
-    with torch.device("meta"):
-        empty = models.build(layout.family, config)
-    key_map = layout.key_map(config)
     parts = [read_tensors(file).tensors for file in files]
     aliases = layout.aliases(config)
-    state = key_map.complete({_renamed(name, aliases): value for part in parts for name, value in part.items()})
+    given = {_renamed(name, aliases): value for part in parts for name, value in part.items()}
+    key_map = _key_map(layout, config, given, folder)
+    state = key_map.complete(given)
+    with torch.device("meta"):
+        empty = models.build(layout.family, config)
     wanted = key_map.to_public(empty.state_dict())
     counters = (name for name in wanted if name.endswith(COUNTER))
     state |= {name: torch.zeros((), dtype=torch.long) for name in counters if name not in state}
@@ -154,6 +155,19 @@ def read_folder(folder: Path) -> PublicModel:
         model = models.build(layout.family, config)
     model.load_state_dict(key_map.to_ours(state))
     return PublicModel(layout.family, model.eval(), values)
+
+
+def _key_map(layout: Layout, config: Any, given: Mapping[str, Tensor], folder: Path) -> KeyMap:
+    """The table of tensors. A file whose output matrix is another than the embeddings unties them in the config, or is
+    refused where our models cannot have both."""
+    key_map = layout.key_map(config)
+    if own := key_map.untied(key_map.complete(given)):
+        if not hasattr(config, "tie"):
+            other = key_map.tied[own[0]]
+            raise UserError(f"{folder}: '{own[0]}' differs from '{other}', but a {layout.family} has one for both")
+        config.tie = False
+        key_map = layout.key_map(config)
+    return key_map
 
 
 def _renamed(name: str, aliases: Mapping[str, str]) -> str:

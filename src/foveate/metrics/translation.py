@@ -50,7 +50,7 @@ def quality(
     BLEU counts up to four words in a row. Where no reference has four, and all would score 0, it counts as many as
     there are; its signature then says "eff:yes". `tokenize` says what a word is: see `check_tokenize`.
     """
-    tokenize = _tokenize_of(references) if tokenize == "auto" else tokenize
+    tokenize = usual_tokenizer(references) if tokenize == "auto" else tokenize
     split, name = _words(tokenize)
     words, wanted = [split(text) for text in translations], [split(text) for text in references]
     # Without "force", sacreBLEU warns where a text looks tokenised already, as short names without punctuation do.
@@ -67,7 +67,7 @@ def quality(
     )
 
 
-def _tokenize_of(references: Sequence[str]) -> str:
+def usual_tokenizer(references: Sequence[str]) -> str:
     """What "auto" is for some references."""
     if not unspaced(references):
         return "13a"

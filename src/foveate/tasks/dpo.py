@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -33,12 +34,21 @@ class TunedByPairs(Tuned):
         return PreferenceBatching(self.tokenizer, None if math.isinf(longest) else int(longest))
 
     def batches(self, train: Dataset[Preference]) -> Batches:
-        pairs = BucketedBatches(OneBucket(train, self.pairs), self.recipe.examples.batch, self.recipe.training.seed)
+        different = self.pairs.different(train)
+        buckets = OneBucket(different, self.pairs, different.report if different is not train else "")
+        pairs = BucketedBatches(buckets, self.recipe.examples.batch, self.recipe.training.seed)
         return ReferenceBatches(pairs, self.author.model)
+
+    def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Preference]:
+        return self.pairs.different(super().test_examples(data, options))
 
     def examples_to_validate(self, validation: Dataset[Preference], console: Console) -> Sequence[Preference]:
         """Pairs of any length: the beginnings of long texts are read."""
-        return validation.some(self.recipe.examples.validation_examples)
+        some = Dataset(validation.name, validation.some(self.recipe.examples.validation_examples), validation.unit)
+        different = self.pairs.different(some)
+        if different is not some:
+            console.print(different.report, markup=False, highlight=False)
+        return [*different]
 
     def measure(
         self, examples: Sequence[Preference], options: Any, console: Console | None = None

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch, Tokenizer, label_batch
 from foveate.data.ragged import Numbers, padded
+from foveate.data.text.scripts import in_word
 from foveate.data.tokens.tokenizers import MASK
 from foveate.special_tokens import SpecialTokens
 
@@ -110,7 +111,7 @@ def encode_question(text: str, tokenizer: Tokenizer) -> tuple[list[int], list[in
 
 def _continued(part: str, tokenizer: Tokenizer) -> list[int]:
     """The tokens of what follows a word: punctuation right after it is not the beginning of a word."""
-    if part[0].isspace() or part[0].isalnum():
+    if part[0].isspace() or in_word(part[0]):
         return tokenizer.encode([part])[0]
     letter, whole = tokenizer.encode(["a", f"a{part}"])
     return whole[len(letter) :]

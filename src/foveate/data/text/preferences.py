@@ -74,9 +74,31 @@ class PreferenceBatching(Batching[Preference]):
     longest: int | None = None
 
     def prepare(self, dataset: Dataset[Preference]) -> list[tuple[list[int], list[int]]]:
-        better = self.tokenizer.encode([example.better for example in dataset])
-        worse = self.tokenizer.encode([example.worse for example in dataset])
-        return list(zip(better, worse, strict=True))
+        """The tokens of both texts that are read."""
+        better, worse = self._tokens(dataset)
+        return [(one[: self.longest], other[: self.longest]) for one, other in zip(better, worse, strict=True)]
+
+    def different(self, dataset: Dataset[Preference]) -> Dataset[Preference]:
+        """The pairs whose texts differ in what is read of them; notes count the others, and the texts that are cut.
+
+        Raises UserError where there is none.
+        """
+        better, worse = self._tokens(dataset)
+        most, kept, cut = self.longest, list[Preference](), 0
+        for example, one, other in zip(dataset, better, worse, strict=True):
+            cut += most is not None and max(len(one), len(other)) > most
+            kept += [example] if one[:most] != other[:most] else []
+        within = f" in the first {most:,} tokens, which the model reads" if cut else " to the model"
+        if not kept:
+            raise UserError(f"{dataset.name}: the two texts of each pair are equal{within}: there is nothing to learn")
+        notes = [f"{cut:,} have a text that is cut after {most:,} tokens"] if cut else []
+        if len(kept) < len(dataset):
+            notes.append(f"left out: {len(dataset) - len(kept):,} whose texts are equal{within}")
+        return Dataset(dataset.name, kept, dataset.unit, (*dataset.notes, *notes)) if notes else dataset
+
+    def _tokens(self, dataset: Dataset[Preference]) -> list[list[list[int]]]:
+        texts = [example.better for example in dataset], [example.worse for example in dataset]
+        return [self.tokenizer.encode(side) for side in texts]
 
     def cost(self, prepared: Any) -> int:
         """Tokens of both texts as they are filled up."""

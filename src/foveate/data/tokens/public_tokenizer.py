@@ -8,6 +8,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
+from foveate.data.text.scripts import continues_word
 from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
 from foveate.data.tokens.sentencepiece_model import MODEL, NAMES, load_sentencepiece
 from foveate.data.tokens.tokenizers import open_library
@@ -132,7 +133,7 @@ class PublicTokenizer:
                 found.append(name if name is not None else str(token))
                 continue
             last = "" if before is None or before in special else self._tokenizer.decode([before])[-1:]
-            found.append(f"·{text}" if text[:1].isalnum() and last.isalnum() else text.strip(" ") or text)
+            found.append(f"·{text}" if continues_word(last, text) else text.strip(" ") or text)
         return found
 
     def save(self, path: Path) -> None:

@@ -1,13 +1,13 @@
 """Vocabularies of subwords, words and characters, by the `tokenizers` library, behind foveate's own token ids."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+from foveate.data.text.scripts import continues_word, in_word
 from foveate.data.tokens.library_panics import told_in_one_line
 from foveate.data.tokens.word_cache import WordCache
 from foveate.data.tokens.word_counts import WordCounts
@@ -241,10 +241,5 @@ def _shown(piece: str, before: str) -> str:
         return piece
     if piece.startswith(SPACE):
         return piece.removeprefix(SPACE)
-    continues = _in_word(piece[0]) and before and (_in_word(before[-1]) or before[-1] in "'’")
+    continues = continues_word(before, piece) or (in_word(piece[0]) and before[-1:] in ("'", "’"))
     return f"·{piece}" if continues else piece
-
-
-def _in_word(character: str) -> bool:
-    """Whether it is a letter, a mark on one, or a digit."""
-    return unicodedata.category(character)[0] in "LMN"

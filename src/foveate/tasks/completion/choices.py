@@ -46,6 +46,8 @@ class AnswerRow:
     tokens: list[int]
     answer: int
     """How many tokens the answer has."""
+    cut: bool = False
+    """Whether there are more tokens in front, beyond the model's positions."""
 
 
 class ChoiceScorer:

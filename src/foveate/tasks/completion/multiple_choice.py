@@ -72,9 +72,14 @@ def _first(values: dict[str, Any], names: Sequence[str]) -> Any:
 
 def choice_scores(scorer: ChoiceScorer, questions: Sequence[Question]) -> list[list[float]]:
     """The log-probability of each choice of each question, in nats."""
-    rows = [_row(scorer, question.text, f" {choice}") for question in questions for choice in question.choices]
-    scores = iter(scorer.log_probs(rows))
-    return [[next(scores) for _ in question.choices] for question in questions]
+    rows = choice_rows(scorer, questions)
+    scores = iter(scorer.log_probs([row for own in rows for row in own]))
+    return [[next(scores) for _ in own] for own in rows]
+
+
+def choice_rows(scorer: ChoiceScorer, questions: Sequence[Question]) -> list[list[AnswerRow]]:
+    """The tokens of each choice behind its question."""
+    return [[_row(scorer, one.text, f" {choice}") for choice in one.choices] for one in questions]
 
 
 def _row(scorer: ChoiceScorer, text: str, choice: str) -> AnswerRow:
@@ -86,13 +91,15 @@ def _row(scorer: ChoiceScorer, text: str, choice: str) -> AnswerRow:
     most = scorer.model.config.max_length
     if not 0 < answer < most + 1:
         raise UserError(f"the choice '{choice.strip()[:40]}' has {answer:,} tokens after its question: too few or many")
-    return AnswerRow(both[-most - 1 :], answer)
+    return AnswerRow(both[-most - 1 :], answer, len(both) > most + 1)
 
 
 def multiple_choice(scorer: ChoiceScorer, path: Path) -> Evaluation:
     """How often the right choice has the highest score, and the highest by its length; beside chance."""
     questions = read_questions(path)
     scores = choice_scores(scorer, questions)
+    long = sum(any(row.cut for row in rows) for rows in choice_rows(scorer, questions))
+    cut = [f"{long:,} of them take more positions than the model has: their beginnings are not read"] if long else []
     shares = {"acc": 0.0, "acc_norm": 0.0}
     lines = []
     for question, found in zip(questions, scores, strict=True):
@@ -107,5 +114,5 @@ def multiple_choice(scorer: ChoiceScorer, path: Path) -> Evaluation:
         figures={"questions": len(questions), "ways": ways},
         headings=["answers by", "acc", "acc_norm"],
         rows=[[way, *(f"{100 * value:.1f}%" for value in values.values())] for way, values in ways.items()],
-        notes=[f"{len(questions):,} questions, as multiple-choice tasks of lm-evaluation-harness"],
+        notes=[f"{len(questions):,} questions, as multiple-choice tasks of lm-evaluation-harness", *cut],
     )

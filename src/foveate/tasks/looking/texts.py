@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from foveate.data.text.scripts import continues_word
 from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
 from foveate.errors import UserError
 from foveate.forms.inputs import EXAMPLES, check_length, make_title, require_text
@@ -95,8 +96,7 @@ class FolderTokenizer:
         if REPLACEMENT in both or not both.startswith(first):
             return ""
         added = both.removeprefix(first)
-        inside = added[:1].isalnum() and first[-1:].isalnum()
-        return f"·{added}" if inside else added.strip(" ") or added
+        return f"·{added}" if continues_word(first, added) else added.strip(" ") or added
 
     def _texts(self, ids: list[list[int]], skip: bool = False) -> list[str]:
         options = {"skip_special_tokens": skip, "clean_up_tokenization_spaces": False}

@@ -5,8 +5,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from foveate import bundle, models
 from foveate.data.dataset import Dataset
 from foveate.data.table import FIRST, LABEL, SECOND, read_table
@@ -18,12 +16,11 @@ from foveate.forms.processor import Processor
 from foveate.forms.public_text import PooledTokens, PublicPair, PublicTags, PublicText, PublicWords
 from foveate.forms.text_pair import PairLabel
 from foveate.forms.text_vector import PairedText, TextVector
-from foveate.interop.layout import label_names
+from foveate.interop.layout import label_names, label_scores
 from foveate.interop.public_folder import PublicModel
 from foveate.tasks import find_task
 from foveate.tasks.checkpoint import public_recipe
 from foveate.tasks.embedder import Embedder
-from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.public.pooling import read_pooling
 from foveate.tasks.public.reader import open_public
 from foveate.tasks.run_folder import Description
@@ -48,14 +45,6 @@ class Classifier(Skill):
         if data and self.processor.reads.pairs and has_pairs(data):
             return read_labelled_pairs(data)
         return super().test_examples(data, options)
-
-
-class TokenEmbedder(Embedder):
-    """A model that gives each token a vector."""
-
-    def evaluate(self, data: Sequence[Path], options: Any = None, console: Console | None = None) -> Evaluation:
-        """UserError: vectors are neither right nor wrong."""
-        raise UserError("a model that embeds sentences is measured by a task: train one with --from")
 
 
 class TextFolders:
@@ -93,7 +82,8 @@ def labeller(head: str, folder: Path, device: str) -> Skill:
     counts = dict.fromkeys(names, 0)
     if head == "pair":
         return skill_of(Skill, "pair", public, folder, Processor(PublicPair(**own), PairLabel(counts)))
-    return skill_of(Classifier, "classify", public, folder, Processor(PublicText(**own), Label(counts)))
+    writes = Label(counts, scores=label_scores(public.values, len(names), where))
+    return skill_of(Classifier, "classify", public, folder, Processor(PublicText(**own), writes))
 
 
 def bert_embedder(folder: Path, device: str) -> Skill:
@@ -116,7 +106,7 @@ def token_embedder(folder: Path, device: str) -> Skill:
     public, tokenizer, types = open_public(folder, "none", device)
     writes = PooledTokens(normalized, pooling)
     reads = PublicText(tokenizer=tokenizer, types=types)
-    return skill_of(TokenEmbedder, "embed", public, folder, Processor(reads, writes))
+    return skill_of(Embedder, "embed", public, folder, Processor(reads, writes))
 
 
 def skill_of(kind: type[Skill], name: str, public: PublicModel, folder: Path, processor: Processor) -> Skill:
