@@ -9,10 +9,10 @@ import PIL.Image
 import pytest
 
 from foveate import cli
-from foveate.data import Splits
 from foveate.data.images.questions import ImageQuestion
 from foveate.data.sounds.labelled import LabelledSound
 from foveate.data.sources import examples
+from foveate.data.sources.splits import Splits
 from foveate.data.worlds.maps import read_map
 from foveate.errors import UserError
 from foveate.forms.world import WALK

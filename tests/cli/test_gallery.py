@@ -15,7 +15,7 @@ from foveate.cli import look as cli_look
 from foveate.cli import report as cli_report
 from foveate.cli import train as cli_train
 from foveate.cli.parse import parse
-from foveate.data import SOURCES
+from foveate.data.sources import SOURCES
 from foveate.experiments import Comparison, gallery
 from foveate.experiments.gallery import ROWS, Row, command_line
 from foveate.experiments.gallery_page import Entry, gallery_page

@@ -14,7 +14,7 @@ from foveate.cli import VERBS, main
 from foveate.cli.completion import OPTIONS
 from foveate.cli.help import known_options
 from foveate.cli.train import settings
-from foveate.data import SOURCES
+from foveate.data.sources import SOURCES
 from foveate.errors import UserError
 from foveate.experiments import COMPARISONS
 from foveate.experiments.gallery import ROWS

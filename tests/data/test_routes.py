@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from foveate.contracts import IGNORE, World
-from foveate.data import open_source
+from foveate.data.sources import open_source
 from foveate.data.worlds.maps import FORWARD, LEFT, RIGHT, STOP, MapWorld, Sights, actions_between, make_map, read_map
 from foveate.data.worlds.routes import mirrored, read_routes, words_of
 from foveate.errors import UserError

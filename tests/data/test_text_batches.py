@@ -5,8 +5,9 @@ from operator import length_hint
 import pytest
 import torch
 
-from foveate.data import LabelledText, text_batches
 from foveate.data.buckets import BucketedBatches
+from foveate.data.text.batches import text_batches
+from foveate.data.text.labelled import LabelledText
 from foveate.data.tokens.tokenizers import train_words
 from foveate.errors import UserError
 from foveate.forms.label import Label

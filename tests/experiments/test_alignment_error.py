@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from foveate.attention import attend
-from foveate.data import ParallelText, train_bpe
+from foveate.data.text.parallel_corpus import ParallelText
+from foveate.data.tokens.tokenizers import train_bpe
 from foveate.experiments.alignment_error import Message, alignment_quality, diagonal, messages
 
 TWO = Message(source=[4, 5, 6], target=[7, 8], source_names=[0, 0, 1], target_names=[0, 1])

@@ -14,7 +14,7 @@ from rich.console import Console
 from foveate import create
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import LabelledImage
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.experiments import compare, image_rows, imagenet, vision_compute, vit_choices
 from foveate.experiments.degradation import Degradation, Point, read_points

@@ -10,7 +10,7 @@ import torch
 import foveate
 from foveate import models
 from foveate.contracts import Generator
-from foveate.data import SPELLINGS
+from foveate.data.text.lexicon import SPELLINGS
 from foveate.errors import UserError
 from foveate.nn import attends
 

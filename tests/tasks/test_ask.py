@@ -8,7 +8,7 @@ import torch
 import foveate
 from foveate import cli, tasks
 from foveate.data.dataset import Dataset
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.data.text.facts import TextQuestion, text_questions
 from foveate.errors import UserError
 from foveate.forms.answers import Failure, NoOptions

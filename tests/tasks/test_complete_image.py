@@ -14,7 +14,7 @@ from foveate.cli import main
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat, LabelledImage, unlabelled_images
 from foveate.data.images.pixels import normalize
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.answers import Failure, NoOptions
 from foveate.forms.pixels import CompleteOptions, Palette, PixelImage

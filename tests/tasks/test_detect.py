@@ -12,11 +12,11 @@ from rich.console import Console
 
 import foveate
 from foveate.cli import main
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.boxes import BoxedImage
 from foveate.data.images.scenes import Drawing, Scenes
 from foveate.data.sources.emoji_scenes import BoxedScenes
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.boxes import ShowObjects
 from foveate.interop.pretrained import efficientnet

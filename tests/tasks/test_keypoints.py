@@ -14,10 +14,10 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.contracts import IGNORE, Batch
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.keypoints import PosedImage, posed_images
 from foveate.data.sources.puppets import NAMES, Puppets
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.boxes import ShowObjects
 from foveate.forms.form import Changes, Fit

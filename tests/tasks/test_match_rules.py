@@ -3,7 +3,7 @@
 import pytest
 
 from foveate.baselines.match_rules import Rule, fit, length_ratio, shared_triples
-from foveate.data import Judged
+from foveate.data.text.match_pairs import Judged
 
 
 def test_measures() -> None:

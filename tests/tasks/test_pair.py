@@ -15,8 +15,8 @@ from tiny_prose import write_files
 
 import foveate
 from foveate.cli import main
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.sources.splits import Splits
 from foveate.data.text.labelled_pairs import LabelledPair
 from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.errors import UserError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from foveate.data import LabelledText, Paragraph, Prose
-from foveate.data.text.labelled import Labelled
+from foveate.data.text.documents import Paragraph, Prose
+from foveate.data.text.labelled import Labelled, LabelledText
 from foveate.errors import UserError
 from foveate.models.text import rnn_seq2seq
 from foveate.tasks.examples.data_options import held_out

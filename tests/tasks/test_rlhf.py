@@ -15,8 +15,8 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.contracts import IGNORE, Batch, Output
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.sources.splits import Splits
 from foveate.data.text.documents import Paragraph, Prose
 from foveate.data.text.preferences import Preference, read_preferences
 from foveate.errors import UserError

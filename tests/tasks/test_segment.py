@@ -14,11 +14,11 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.contracts import IGNORE
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.masks import MaskedImage, masked_images
 from foveate.data.images.scenes import Drawing, Scenes
 from foveate.data.sources.emoji_scenes import MaskedScenes
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.form import Changes, Fit
 from foveate.forms.segments import Segments, ShowSegments

@@ -18,8 +18,9 @@ from tiny_bert import write_folder
 import foveate
 from foveate import models
 from foveate.cli import main
-from foveate.data import LabelledText, Splits
 from foveate.data.images.labelled import images_of_arrays
+from foveate.data.sources.splits import Splits
+from foveate.data.text.labelled import LabelledText
 from foveate.errors import UserError
 from foveate.forms.answers import NoOptions
 from foveate.forms.prose import passages_of

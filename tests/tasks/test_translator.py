@@ -14,7 +14,7 @@ import words
 
 import foveate
 from foveate.contracts import Hypothesis
-from foveate.data import train_bpe
+from foveate.data.tokens.tokenizers import train_bpe
 from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.forms.processor import Processor

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foveate.data import Judged
+from foveate.data.text.match_pairs import Judged
 
 
 def length_ratio(source: str, target: str) -> float:

@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from foveate.cli.parse import parse
-from foveate.data import SOURCES
+from foveate.data.sources import SOURCES
 from foveate.data.sources.examples import write_examples
 from foveate.errors import UserError
 from foveate.interop.pretrained import PRETRAINED, weights

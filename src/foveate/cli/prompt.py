@@ -4,7 +4,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from foveate.data import read_lines
+from foveate.data.text.files import read_lines
 from foveate.files import utf8
 
 

@@ -15,7 +15,7 @@ from foveate.cli.folders import parse_with_task
 from foveate.cli.json_answers import answer_as_json
 from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
-from foveate.data import read_lines
+from foveate.data.text.files import read_lines
 from foveate.data.tokens.chat import Message
 from foveate.errors import TextError, UserError, one_line, quoted
 from foveate.files import check_place, utf8

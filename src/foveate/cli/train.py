@@ -12,7 +12,7 @@ from foveate import models
 from foveate.cli.folders import next_commands
 from foveate.cli.help import full_help, short_help
 from foveate.cli.parse import parse
-from foveate.data import SOURCES
+from foveate.data.sources import SOURCES
 from foveate.errors import UserError, one_line, quoted
 from foveate.files import parse_json
 from foveate.limits import check_file

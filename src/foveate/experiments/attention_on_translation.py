@@ -15,7 +15,9 @@ from rich.console import Console
 
 from foveate.config import from_dict
 from foveate.contracts import Batch, Generator
-from foveate.data import ParallelText, Splits, open_source
+from foveate.data.sources import open_source
+from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.decoding import step_scores
 from foveate.errors import UserError, at_least, unknown
 from foveate.experiments import translation_report

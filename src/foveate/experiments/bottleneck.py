@@ -17,7 +17,9 @@ import torch
 import tyro
 from rich.console import Console
 
-from foveate.data import ParallelText, Splits, open_source
+from foveate.data.sources import open_source
+from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError, at_least
 from foveate.experiments import bottleneck_report
 from foveate.experiments.bottleneck_report import Group, Times

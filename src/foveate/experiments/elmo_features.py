@@ -15,8 +15,10 @@ from torch import Tensor, nn
 
 from foveate import tasks
 from foveate.contracts import Tokenizer
-from foveate.data import LabelledText, Splits, open_source
 from foveate.data.ragged import padded, within_budget
+from foveate.data.sources import open_source
+from foveate.data.sources.splits import Splits
+from foveate.data.text.labelled import LabelledText
 from foveate.data.text.neighbours import BothWays
 from foveate.data.tokens.characters import OpenVocabulary
 from foveate.data.tokens.tokenizers import train_words

@@ -13,10 +13,10 @@ from torch import nn
 
 from foveate import models
 from foveate.contracts import Batch
-from foveate.data import open_source
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat
+from foveate.data.sources import open_source
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Options
 from foveate.experiments.flops import flops

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from foveate import tasks
-from foveate.data import open_source
 from foveate.data.images.labelled import LabelledImage
+from foveate.data.sources import open_source
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import GREY, line, panels

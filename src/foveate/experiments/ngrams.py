@@ -11,7 +11,10 @@ from pathlib import Path
 from rich.console import Console
 
 from foveate.baselines.ngrams import Ngrams
-from foveate.data import Prose, Splits, open_source, train_bpe
+from foveate.data.sources import open_source
+from foveate.data.sources.splits import Splits
+from foveate.data.text.documents import Prose
+from foveate.data.tokens.tokenizers import train_bpe
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import GREY, legend_below, line, panels

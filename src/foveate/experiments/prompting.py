@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 
 from foveate import tasks
-from foveate.data import open_source
+from foveate.data.sources import open_source
 from foveate.data.text.labelled import LabelledText
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing

@@ -16,7 +16,9 @@ from torch import Tensor
 
 from foveate import models
 from foveate.contracts import Batch, label_batch
-from foveate.data import Passage, Prose, SubwordTokenizer, open_source, train_bpe
+from foveate.data.sources import open_source
+from foveate.data.text.documents import Passage, Prose
+from foveate.data.tokens.tokenizers import SubwordTokenizer, train_bpe
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import legend_below, line, panels

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from foveate.contracts import Picture
-from foveate.data import ParallelText
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.experiments.alignment_error import AlignmentQuality
 from foveate.experiments.comparison import Table
 from foveate.experiments.gradient_variance import GradientVariance

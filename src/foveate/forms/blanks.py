@@ -13,9 +13,9 @@ import numpy as np
 from torch import Tensor, nn
 
 from foveate.contracts import Tokenizer
-from foveate.data import Passage, Prose
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
+from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.hidden_words import HIDING, OF_CHARACTERS, HiddenWords, open_words
 from foveate.data.text.masking import MASK, encode_question
 from foveate.data.text.strided_buckets import text_buckets

@@ -16,10 +16,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Hypothesis, count_labels
-from foveate.data import Passage, Prose
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
+from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.prose_batches import PassageTokens, stream_passages
 from foveate.data.text.token_shards import keep_rows, rows_key
 from foveate.decoding import Decoding

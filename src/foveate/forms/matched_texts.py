@@ -14,10 +14,9 @@ from torch import Tensor, nn
 
 from foveate.baselines.match_rules import MEASURES, Rule, fit
 from foveate.contracts import IGNORE, Batch, Picture, Tokenizer, count_labels
-from foveate.data import RIGHT, WRONG, Judged, judged_pairs
 from foveate.data.buckets import Buckets
 from foveate.data.ragged import padded
-from foveate.data.text.match_pairs import MatchBatch, partners
+from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, MatchBatch, judged_pairs, partners
 from foveate.data.text.pair_buckets import PairBuckets, Side, TokenPair
 from foveate.errors import UserError, one_line, quoted
 from foveate.forms.answers import Answer

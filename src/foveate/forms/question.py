@@ -20,12 +20,11 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Batch, Picture, count_labels
-from foveate.data import TRAINERS
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ENDINGS
 from foveate.data.images.questions import ImageQuestion
 from foveate.data.ragged import padded
-from foveate.data.tokens.tokenizers import load_tokenizer
+from foveate.data.tokens.tokenizers import TRAINERS, load_tokenizer
 from foveate.errors import UserError, at_least
 from foveate.files import is_file
 from foveate.forms.checks import unseen_labels

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import Picture, Tokenizer
-from foveate.data import SubwordTokenizer
 from foveate.data.ragged import padded
 from foveate.data.text.scripts import unspaced
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
+from foveate.data.tokens.tokenizers import SubwordTokenizer
 from foveate.errors import UserError, at_least
 from foveate.forms.form import Changes, InputForm, Naming, Row
 from foveate.forms.grids import GridFinder

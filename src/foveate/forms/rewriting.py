@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import Batch, count_labels
-from foveate.data import Passage, Prose, joined, sentences
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded, tokenised
+from foveate.data.text.documents import Passage, Prose, joined, sentences
 from foveate.data.text.prose_batches import ParagraphBatch, encode_sentences, paragraph_inputs, to_write
 from foveate.decoding import Decoding, decode
 from foveate.errors import at_least

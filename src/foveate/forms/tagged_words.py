@@ -16,14 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, count_labels
-from foveate.data import TRAINERS, Lexicon
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import Numbers, padded
-from foveate.data.text.lexicon import SPELLINGS, load_lexicon, spelling
+from foveate.data.text.lexicon import SPELLINGS, Lexicon, load_lexicon, spelling
 from foveate.data.text.scripts import split_words
 from foveate.data.text.tagged import Tagged
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
+from foveate.data.tokens.tokenizers import TRAINERS
 from foveate.errors import UserError, one_line
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
-from foveate.data import Tokens
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.text.facts import TextQuestion
 from foveate.data.text.scripts import word_pattern
+from foveate.data.tokens.tokenizers import Tokens
 from foveate.errors import UserError
 from foveate.forms.form import Changes, Naming, Row
 from foveate.forms.label import LabelAnswer

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import nn
 
-from foveate.data import TRAINERS, PairTokens, join_pieces
 from foveate.data.buckets import Buckets
 from foveate.data.text.pair_buckets import PairBuckets, Side, TokenPair
+from foveate.data.tokens.tokenizers import TRAINERS, PairTokens, join_pieces
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.forms.form import Learned

@@ -20,11 +20,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Generator, Hypothesis, Tokenizer, count_labels
-from foveate.data import TRAINERS, Tokens
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
 from foveate.data.tokens.character_tokens import CharacterTokenizer, find_characters
+from foveate.data.tokens.tokenizers import TRAINERS, Tokens
 from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.decoding.settings import longest_outputs
 from foveate.errors import UserError, at_least, at_most

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Batch
-from foveate.data import Passage
+from foveate.data.text.documents import Passage
 from foveate.data.text.scripts import count_words
 from foveate.decoding import score
 

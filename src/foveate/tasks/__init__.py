@@ -14,12 +14,15 @@ from foveate.errors import unknown
 from foveate.lazy import import_late
 
 if TYPE_CHECKING:
+    from foveate.tasks.learning import train as train
     from foveate.tasks.loading import load as load
     from foveate.tasks.loading import opener as opener
-    from foveate.tasks.loading import train as train
     from foveate.tasks.task import Task
 
-__getattr__ = import_late(__name__, dict.fromkeys(("load", "opener", "train"), "foveate.tasks.loading"))
+__getattr__ = import_late(
+    __name__,
+    {"load": "foveate.tasks.loading", "opener": "foveate.tasks.loading", "train": "foveate.tasks.learning"},
+)
 
 
 @dataclass(frozen=True)

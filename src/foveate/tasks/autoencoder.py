@@ -11,7 +11,7 @@ from rich.console import Console
 from torch import Tensor
 
 from foveate.baselines.nearest import nearest, nearest_by_words
-from foveate.data import Passage
+from foveate.data.text.documents import Passage
 from foveate.errors import UserError
 from foveate.forms.rewriting import NeighboursAnswer, ReadPassage, Rewritten, Sentences, VectorAnswer, passage_of
 from foveate.tasks.examples.data_options import subsample

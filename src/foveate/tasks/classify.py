@@ -1,6 +1,6 @@
 """Classification: a whole text gets one of several labels."""
 
-from foveate.data import LabelledText
+from foveate.data.text.labelled import LabelledText
 from foveate.forms.label import Label
 from foveate.forms.text import Text
 from foveate.tasks.start.parts import LanguageModel

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.sources.splits import Splits
 from foveate.data.worlds.episodes import Level, read_recordings
 from foveate.data.worlds.named import ROBOT
 from foveate.errors import UserError, at_least

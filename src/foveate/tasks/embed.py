@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from foveate.data import ParallelText
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.forms.text_vector import PairedText, TextVector
 from foveate.tasks.recipe import PairExamples
 from foveate.tasks.start.parts import LanguageModel

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from foveate.data import Prose
+from foveate.data.text.documents import Prose
 from foveate.forms.language import Continuation, ReadBeginning
 from foveate.forms.prose import Passages, passages_of
 from foveate.tasks.recipe import Examples, Recipe

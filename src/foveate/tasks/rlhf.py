@@ -12,8 +12,8 @@ from torch import nn
 
 from foveate.bundle import WEIGHTS
 from foveate.contracts import Batch, Output
-from foveate.data import Passage, Prose
 from foveate.data.dataset import Dataset
+from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.files import digest
 from foveate.errors import UserError, at_least
 from foveate.forms.tuned import DrawnText, ReadPrompt, first_words

@@ -14,8 +14,9 @@ import tyro
 
 from foveate import models
 from foveate.config import from_dict
-from foveate.data import Splits, open_source
+from foveate.data import sources
 from foveate.data.dataset import Dataset
+from foveate.data.sources.splits import Splits
 from foveate.data.text.files import as_paths
 from foveate.errors import UserError
 from foveate.forms.form import InputForm, OutputForm, setting_names
@@ -89,7 +90,7 @@ class Task:
     def open_source(self, name: str, recipe: Recipe) -> Splits[Any]:
         """The data by name."""
         source, target = getattr(recipe.examples, "languages", ("en", "fr"))
-        splits = open_source(name, source, target, task=self.name)
+        splits = sources.open_source(name, source, target, task=self.name)
         if self.arrange is None:
             return splits
         return Splits(*(self.arrange(part, recipe) for part in (splits.train, splits.dev, splits.test)))

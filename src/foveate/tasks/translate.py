@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.data import ParallelText
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
 from foveate.forms.translation import SourceText, Translation
 from foveate.tasks.recipe import PairExamples

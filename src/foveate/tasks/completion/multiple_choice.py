@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foveate.data import read_lines
+from foveate.data.text.files import read_lines
 from foveate.errors import UserError
 from foveate.files import parse_json
 from foveate.tasks.completion.choices import AnswerRow, ChoiceScorer
