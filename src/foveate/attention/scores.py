@@ -139,7 +139,7 @@ class Additive(nn.Module, Score):
 
     def block(self, queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S"]:
         if self.activation is torch.tanh:
-            return _AdditiveTanh.apply(queries, keys, self.direction)
+            return _AdditiveTanh.apply(queries, keys, self.direction)  # type: ignore[no-untyped-call]
         return self.activation(queries.unsqueeze(-2) + keys.unsqueeze(-3)) @ self.direction
 
     def tensors(self) -> tuple[Tensor, ...]:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -39,7 +40,7 @@ class CallAdapter:
     """Makes a `Call` from the arguments of another library's attention function."""
 
     def __init__(self) -> None:
-        self._interpreted: deque[tuple[tuple, MutationGuard, MaskMeaning]] = deque(maxlen=CACHE_SIZE)
+        self._interpreted: deque[tuple[tuple[Any, ...], MutationGuard, MaskMeaning]] = deque(maxlen=CACHE_SIZE)
         self._row: _GrowingRow | None = None
 
     def call(

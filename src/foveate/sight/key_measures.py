@@ -1,6 +1,7 @@
 """Measures that sum over queries: the attention that each key receives, and pooled maps."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -87,7 +88,10 @@ class Pooled(Measure):
 
 
 def counted_queries(
-    queries: Shaped[Tensor, "B"] | Shaped[Tensor, "B T"] | Sequence, examples: int, count: int, device: torch.device
+    queries: Shaped[Tensor, "B"] | Shaped[Tensor, "B T"] | Sequence[Any],
+    examples: int,
+    count: int,
+    device: torch.device,
 ) -> Bool[Tensor, "B T"]:
     """Which of `count` queries count in each example, from their lengths (B,) or a mask (B, T) of booleans, 0 and 1.
 

@@ -131,7 +131,7 @@ class Site:
         results = self._measure_calls("distance", lambda recorded: measures.Distance(self.first_position(recorded)))
         return torch.cat(results, -1)
 
-    def received(self, queries: Tensor | Sequence | None = None) -> Float[Tensor, "B H S"]:
+    def received(self, queries: Tensor | Sequence[Any] | None = None) -> Float[Tensor, "B H S"]:
         """The attention that each key receives: the sum of its weights over all queries, those of padding too.
 
         `queries` says which ones count: their number in each example, (B,), or a mask (B, T) such as `attention_mask`.

@@ -41,7 +41,7 @@ def attend(call: Call) -> Attended:
         rows, columns = blocks[0]
         output, log_sum_exp = _block(call, *_cut(queries, keys, values, rows, columns), rows, columns)
     else:
-        output, log_sum_exp = _InBlocks.apply(call, queries, keys, values)
+        output, log_sum_exp = _InBlocks.apply(call, queries, keys, values)  # type: ignore[no-untyped-call]
     output = output.reshape(*leading, *output.shape[-2:])
     return Attended(output, None if log_sum_exp is None else log_sum_exp.reshape(output.shape[:-1]))
 

@@ -51,7 +51,7 @@ def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
         _replace_functions(wrapped, originals)  # also in modules that were imported meanwhile
 
 
-def _replace_functions(old: Sequence[Callable], new: Sequence[Callable]) -> None:
+def _replace_functions(old: Sequence[Callable[..., Any]], new: Sequence[Callable[..., Any]]) -> None:
     """Replace functions by others in every Python module."""
     others = {id(function): other for function, other in zip(old, new, strict=True)}
     for module in list(sys.modules.values()) if others else ():
@@ -60,7 +60,7 @@ def _replace_functions(old: Sequence[Callable], new: Sequence[Callable]) -> None
                 setattr(module, name, others[id(value)])
 
 
-def _record_calls(function: Callable, recorder: Recorder, adapter: CallAdapter) -> Callable:
+def _record_calls(function: Callable[..., Any], recorder: Recorder, adapter: CallAdapter) -> Callable[..., Any]:
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -187,7 +187,9 @@ class Positions:
         return (self.queries, self.keys, self.query_texts, self.key_texts)
 
 
-def _pairs(queries: Tensor, keys: Tensor, rows: range, columns: range, leading: int, join: Callable) -> Tensor:
+def _pairs(
+    queries: Tensor, keys: Tensor, rows: range, columns: range, leading: int, join: Callable[..., Any]
+) -> Tensor:
     found = join(queries[:, rows.start : rows.stop, None], keys[:, None, columns.start : columns.stop])
     return found.reshape(len(found), *(1,) * (leading - 1), *found.shape[1:])
 

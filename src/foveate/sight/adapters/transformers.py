@@ -35,7 +35,7 @@ def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
         return
     original = registry.get_interface
 
-    def get_interface(self: Any, implementation: str | None, default: Callable) -> Callable:
+    def get_interface(self: Any, implementation: str | None, default: Callable[..., Any]) -> Callable[..., Any]:
         function, name = original(self, implementation, default), implementation or ""
         if name.endswith("flex_attention"):
             return function
@@ -49,8 +49,8 @@ def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
 
 
 def _record_calls(
-    function: Callable, make_call: Callable[[dict[str, Any]], Call | None], recorder: Recorder
-) -> Callable:
+    function: Callable[..., Any], make_call: Callable[[dict[str, Any]], Call | None], recorder: Recorder
+) -> Callable[..., Any]:
     signature = inspect.signature(function)
 
     @wraps(function)

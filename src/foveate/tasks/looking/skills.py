@@ -3,14 +3,14 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from foveate import tasks
 from foveate.data.tokens.chat import ChatML, chat_template
 from foveate.errors import UserError
 from foveate.forms.inputs import EXAMPLES, make_title
 from foveate.nn import longest_sequence
-from foveate.tasks.skill import Skill, nothing_to_see
+from foveate.tasks.skill import nothing_to_see
 from foveate.viewer.protocol import Grown, Input, LookResult
 
 
@@ -19,7 +19,7 @@ class SkillViewer:
 
     def __init__(self, folder: Path, device: str) -> None:
         """Raises UserError for a model that is known not to attend."""
-        self.skill: Any = cast(Skill, tasks.load(folder, device))
+        self.skill: Any = tasks.load(folder, device)
         self.takes, self.name = self.skill.takes, self.skill.name
         reads_text = self.skill.processor.reads.name == "text"
         longest = longest_sequence(self.skill.model) if reads_text else math.inf
