@@ -18,7 +18,7 @@ from foveate.cli.parse import parse
 from foveate.data.sources import SOURCES
 from foveate.experiments import Comparison, gallery
 from foveate.experiments.gallery import ROWS, Row, command_line
-from foveate.experiments.gallery_page import Entry, gallery_page
+from foveate.experiments.gallery_page import GalleryEntry, gallery_page
 
 SIZES = "--widths 2 8 --positions 5 --repeats 1"
 CHEAP = Row("cheap", "a < b & c", (f"bench dot-scaling --out {{out}} {SIZES}",), ("dot-scaling.png",), 0.1, "docs/x.md")
@@ -98,7 +98,9 @@ def test_mistakes(fails: Callable[..., str], tmp_path: Path) -> None:
 
 
 def test_pages_are_embedded_and_paths_quoted() -> None:
-    page = gallery_page([Entry("x", "<b>", ["foveate look 'a & b'"], ["x/look.html", 'x/a "b".png'], "docs/x.md")])
+    page = gallery_page(
+        [GalleryEntry("x", "<b>", ["foveate look 'a & b'"], ["x/look.html", 'x/a "b".png'], "docs/x.md")]
+    )
     assert '<iframe src="x/look.html" title="&lt;b&gt;"' in page
     assert 'src="x/a%20%22b%22.png"' in page
     assert "foveate look &#x27;a &amp; b&#x27;" in page

@@ -229,7 +229,9 @@ def test_eval_of_text_by_name(
 ) -> None:
     """Without --data: the test part of what the model was trained on."""
     asked = []
-    monkeypatch.setattr("foveate.data.sources.named.open_source", lambda *names, **_: asked.append(names) or words.splits(40))
+    monkeypatch.setattr(
+        "foveate.data.sources.named.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
+    )
     told(
         capsys,
         "train",

@@ -16,7 +16,7 @@ from foveate.errors import UserError
 from foveate.forms.boxes import Boxes, BoxesAnswer
 from foveate.forms.image import FittedImage
 from foveate.forms.processor import Processor
-from foveate.metrics.detection import Boxes as ScoredBoxes
+from foveate.metrics.detection import ScoredBoxes
 
 
 def voc(name: str, *objects: tuple[str, int, int, int, int]) -> str:

@@ -16,7 +16,7 @@ from foveate.cli import main
 from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
 from foveate.data.images.masks import MaskedImage, masked_images
-from foveate.data.images.scenes import Drawing, Scenes
+from foveate.data.images.scenes import Scenes, Sprite
 from foveate.data.sources.emoji_scenes import MaskedScenes
 from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
@@ -42,7 +42,7 @@ def scenes(count: int, first: int) -> Dataset[MaskedImage]:
     """Rectangles in colours of their own."""
     colours = {"red": (255, 0, 0), "blue": (0, 0, 255)}
     drawings = [
-        Drawing(name, name, name, (np.full((5, 7, 4), (*colour, 255), np.uint8),)) for name, colour in colours.items()
+        Sprite(name, name, name, (np.full((5, 7, 4), (*colour, 255), np.uint8),)) for name, colour in colours.items()
     ]
     return Dataset("scenes", MaskedScenes(Scenes(drawings, first, count, 48, (15, 25), 2), LABELS), "images")
 

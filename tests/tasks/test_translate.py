@@ -182,7 +182,9 @@ def test_own_text_in_two_files_and_text_to_validate_on(tmp_path: Path) -> None:
 
 def test_text_by_name_and_own_text_to_validate_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("foveate.data.sources.named.open_source", lambda *names, **_: asked.append(names) or words.splits(40))
+    monkeypatch.setattr(
+        "foveate.data.sources.named.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
+    )
     train(words.recipe(tmp_path / "one", steps=1, source="emoji", to_language="de"))
     own = words.recipe(tmp_path / "two", steps=1, source="emoji", validation=(tsv(tmp_path / "dev.tsv", 7),))
     assert train(own)[1].splitlines()[:2] == ["words.40: 40 pairs", "dev.tsv: 7 pairs"]

@@ -26,7 +26,7 @@ from foveate.experiments.comparison import Comparison, Options
 from foveate.experiments.gradient_variance import gradient_variance
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
-from foveate.experiments.translation_report import Measured, Speeds
+from foveate.experiments.translation_report import Speeds, TranslatorResult
 from foveate.metrics.translation import quality
 from foveate.tasks import load
 from foveate.tasks.learning import learn
@@ -168,7 +168,7 @@ def _recipe(options: AttentionOnTranslation, name: str) -> Recipe:
 
 def _row(
     name: str, options: AttentionOnTranslation, splits: Splits, unseen: ParallelText, console: Console
-) -> Measured:
+) -> TranslatorResult:
     """The results of one translator, which is trained unless an earlier run did it."""
     settings = {"row": list(ROWS[name])} | {what: getattr(options, what) for what in FIXED}
 
@@ -179,7 +179,7 @@ def _row(
         translations = [each.text for each in translator(sources, method="greedy")]
         known = messages(unseen, translator.processor.reads.tokenizer, translator.processor.writes.tokenizer)
         scores = quality(translations, references)
-        measured = Measured(
+        measured = TranslatorResult(
             bleu=scores.bleu,
             chrf=scores.chrf,
             signature=scores.bleu_signature,
@@ -193,7 +193,7 @@ def _row(
     folder = _folder(options, name)
     path = folder / RESULTS
     found = measure_once(path, settings, measure, lambda: training_conditions(load(folder).model))
-    return from_dict(Measured, found, str(path))
+    return from_dict(TranslatorResult, found, str(path))
 
 
 def _last_metrics(path: Path) -> dict[str, float]:

@@ -62,7 +62,7 @@ OPTIONS = Copying
 
 
 @dataclass(frozen=True)
-class Measured:
+class CopyAccuracy:
     """The share of tokens that are predicted right, in per cent, where those before are known."""
 
     model: str
@@ -80,7 +80,7 @@ def run(options: Copying, console: Console) -> Comparison:
     for name, fields in MODELS.items():
         model = _train(options, fields)
         parameters[name] = sum(parameter.numel() for parameter in model.parameters())
-        found += [Measured(name, length, _accuracy(options, model, length)) for length in options.lengths]
+        found += [CopyAccuracy(name, length, _accuracy(options, model, length)) for length in options.lengths]
         console.print(f"{name}: {found[-1].accuracy:.1f} % of {found[-1].length:,} tokens", highlight=False)
     return _report(options, found, parameters)
 
@@ -129,7 +129,7 @@ def _accuracy(options: Copying, model: nn.Module, length: int) -> float:
     return 100 * float((output.logits.argmax(-1) == labels).float().mean())
 
 
-def _report(options: Copying, found: list[Measured], parameters: dict[str, int]) -> Comparison:
+def _report(options: Copying, found: list[CopyAccuracy], parameters: dict[str, int]) -> Comparison:
     table = Table(["tokens", *MODELS])
     figure, ((axes,),) = panels(1, 1, 5.5, 3.6)
     for length in options.lengths:

@@ -49,8 +49,8 @@ class DotScaling(Options):
 
 
 @dataclass(frozen=True)
-class Measured:
-    """The mean over the draws."""
+class ScoreStatistics:
+    """Statistics of scores and weights, each the mean over the draws."""
 
     score: str
     vectors: str
@@ -85,7 +85,7 @@ def run(options: DotScaling, console: Console) -> Comparison:
             for vectors, pairs in sides.items():
                 parts = [_measure(queries, keys, score) for queries, keys in pairs]
                 variance, entropy, gradient = torch.tensor(parts).mean(0).tolist()
-                found.append(Measured(name, vectors, width, variance, entropy, gradient))
+                found.append(ScoreStatistics(name, vectors, width, variance, entropy, gradient))
     return _report(options, found)
 
 
@@ -100,7 +100,7 @@ def _measure(q: Float[Tensor, "T D"], k: Float[Tensor, "S D"], score: Score) -> 
     return float(scores.var()), float(entropy), float(gradient.square().mean(-1).sqrt().median())
 
 
-def _report(options: DotScaling, found: list[Measured]) -> Comparison:
+def _report(options: DotScaling, found: list[ScoreStatistics]) -> Comparison:
     cases = [(score, vectors) for vectors in VECTORS for score in SCORES]
     names = {case: f"{case[0]}, {VECTORS[case[1]]}" for case in cases}
     chosen = {case: [part for part in found if (part.score, part.vectors) == case] for case in cases}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from foveate.child_processes import child_environment
 from foveate.errors import UserError, unknown
-from foveate.experiments.gallery_page import Entry, gallery_page
+from foveate.experiments.gallery_page import GalleryEntry, gallery_page
 from foveate.experiments.gallery_rows import ROWS, Row
 from foveate.files import check_writable, written
 
@@ -89,12 +89,12 @@ def _make(row: Row, folder: Path) -> str:
     return f"{missing[0]} was not written; {folder / LOG} has the output" if missing else ""
 
 
-def _entries(asked: Iterable[Row], out: Path, problems: dict[str, str]) -> list[Entry]:
+def _entries(asked: Iterable[Row], out: Path, problems: dict[str, str]) -> list[GalleryEntry]:
     """What the page shows: rows that were asked for or made before, in the order of the list."""
     wanted, entries = {row.name for row in asked}, []
     for row in ROWS:
         files = [f"{row.name}/{name}" for name in row.results if (out / row.name / name).is_file()]
         if files or row.name in wanted:
             commands = [shlex.join(["foveate", *command_line(each, out / row.name)]) for each in row.commands]
-            entries.append(Entry(row.name, row.shows, commands, files, row.page, problems.get(row.name, "")))
+            entries.append(GalleryEntry(row.name, row.shows, commands, files, row.page, problems.get(row.name, "")))
     return entries

@@ -29,8 +29,8 @@ MODES = {False: "forward", True: "training"}
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One layer at one size."""
+class LayerCost:
+    """Time, memory and operations of one layer at one size."""
 
     layer: str
     training: bool
@@ -53,7 +53,7 @@ class Sweep:
 
     axis: str
     sizes: list[int]
-    parts: list[Measured]
+    parts: list[LayerCost]
 
     def values(self, measure: str) -> list[float]:
         return [float(getattr(part, measure)) for part in self.parts]
@@ -64,7 +64,7 @@ class Sweep:
         return exponent(self.sizes[start:], self.values(measure)[start:])
 
 
-def comparison(options: Any, found: Sequence[Measured]) -> Comparison:
+def comparison(options: Any, found: Sequence[LayerCost]) -> Comparison:
     """`options` are those of `layers.Layers`."""
 
     def sweep(axis: str, layer: str, training: bool) -> Sweep:
@@ -117,7 +117,7 @@ def _largest(options: Any, sweep: Sweeps) -> Table:
     return table
 
 
-def _mebibytes(part: Measured) -> str:
+def _mebibytes(part: LayerCost) -> str:
     return "-" if part.bytes is None else f"{part.memory:,.1f}"
 
 

@@ -54,8 +54,8 @@ OPTIONS = NgramBaselines
 
 
 @dataclass(frozen=True)
-class Measured:
-    """N-grams of one order, or a program."""
+class CompressionResult:
+    """How well n-grams of one order, or a program, compress the text."""
 
     way: str
     order: int
@@ -123,22 +123,22 @@ def _subwords(train: Sequence[str], test: Sequence[str], size: int) -> _Units:
     return _Units("subwords", known, asked, len(tokenizer), LEARNED.start)
 
 
-def _counted(units: _Units, order: int, words: int, size: int) -> Measured:
+def _counted(units: _Units, order: int, words: int, size: int) -> CompressionResult:
     began = time.process_time()
     log_probs = Ngrams(units.train, order, units.size, units.start).log_probs(units.test)
     found = Perplexity(-float(log_probs.sum()), len(log_probs), words, size)
     seconds = time.process_time() - began
-    return Measured(units.name, order, found.bits_per_byte, found.per_token, found.tokens, seconds)
+    return CompressionResult(units.name, order, found.bits_per_byte, found.per_token, found.tokens, seconds)
 
 
-def _compressed(name: str, text: bytes) -> Measured:
+def _compressed(name: str, text: bytes) -> CompressionResult:
     began = time.process_time()
     bits = 8 * len(PROGRAMS[name](text)) / len(text)
-    return Measured(name, 0, bits, 0.0, 0, time.process_time() - began)
+    return CompressionResult(name, 0, bits, 0.0, 0, time.process_time() - began)
 
 
 def _report(
-    options: NgramBaselines, splits: Splits[Prose], size: int, found: list[Measured], notes: list[str]
+    options: NgramBaselines, splits: Splits[Prose], size: int, found: list[CompressionResult], notes: list[str]
 ) -> Comparison:
     table = Table(["", "n", "bits per byte", "perplexity per token", "seconds"])
     figure, grid = panels(1, 1, 5.4, 3.6)

@@ -49,8 +49,8 @@ class Norms(Options):
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One training."""
+class NormResult:
+    """The result of one training."""
 
     norm: str
     depth: int
@@ -92,7 +92,7 @@ def run(options: Norms, console: Console) -> Comparison:
         for norm in NORMS:
             losses = [_train(options, norm, depth, rate) for rate in options.learning_rates]
             cases = zip(options.learning_rates, losses, strict=True)
-            found += [Measured(norm, depth, rate, loss) for rate, loss in cases]
+            found += [NormResult(norm, depth, rate, loss) for rate, loss in cases]
             console.print(f"{norm}-norm, {depth} blocks: {' '.join(map(_format, losses))}", highlight=False)
     return _report(options, found)
 
@@ -121,7 +121,7 @@ def _format(loss: float | None) -> str:
     return "diverged" if loss is None else f"{loss:.2f}"
 
 
-def _report(options: Norms, found: list[Measured]) -> Comparison:
+def _report(options: Norms, found: list[NormResult]) -> Comparison:
     table = Table(["norm, blocks", *(f"{rate:g}" for rate in options.learning_rates)], title="Loss by learning rate")
     for norm in NORMS:
         for depth in options.depths:
@@ -146,7 +146,7 @@ def _warmup(options: Norms) -> str:
     return f"a warm-up over {options.warmup} steps" if options.warmup else "no warm-up"
 
 
-def _heatmaps(options: Norms, found: list[Measured]) -> PlainFigure:
+def _heatmaps(options: Norms, found: list[NormResult]) -> PlainFigure:
     """Loss by depth and learning rate; darker is worse."""
     rows, columns = len(options.depths), len(options.learning_rates)
     figure = PlainFigure(figsize=(2 * (0.7 * columns + 1), 0.6 * rows + 1.3), dpi=144, layout="constrained")

@@ -45,15 +45,15 @@ OPTIONS = Parallel
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One training."""
+class ParallelSpeed:
+    """The speed of one way to train."""
 
     way: str
     width: int
     batch_tokens: int
     tokens_per_second: float
     megabytes: float
-    """What a process sends in a step."""
+    """Sent by a process in a step."""
 
 
 def run(options: Parallel, console: Console) -> Comparison:
@@ -68,7 +68,7 @@ def run(options: Parallel, console: Console) -> Comparison:
             for way in WAYS:
                 speed = _speed(options, way, width, batch_tokens)
                 sent = megabytes(way, options.processes, width, batch_tokens)
-                found.append(Measured(way, width, batch_tokens, speed, sent))
+                found.append(ParallelSpeed(way, width, batch_tokens, speed, sent))
                 console.print(f"{way}, width {width}, {batch_tokens:,} tokens: {speed:,.0f} tokens/s", highlight=False)
     return _report(options, found)
 
@@ -132,7 +132,7 @@ def _speed(options: Parallel, way: str, width: int, batch_tokens: int) -> float:
     return float([line["tokens_per_second"] for line in logged if "tokens_per_second" in line][-1])
 
 
-def _report(options: Parallel, found: list[Measured]) -> Comparison:
+def _report(options: Parallel, found: list[ParallelSpeed]) -> Comparison:
     table = Table(["training", "width", "tokens of a batch", "tokens/s", "times one process", "MB sent in a step"])
     cases = [(width, batch_tokens) for width in options.widths for batch_tokens in options.batch_tokens]
     figure, ((axes,),) = panels(1, 1, 6.0, 3.4)

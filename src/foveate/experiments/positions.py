@@ -52,7 +52,7 @@ class Positions(Options):
 
 
 @dataclass(frozen=True)
-class Measured:
+class PositionAccuracy:
     """The accuracy of a kind of positions at a length, over all places and over those beyond the training length."""
 
     kind: str
@@ -102,16 +102,16 @@ def _predict(model: nn.Module, tokens: Tensor, back: int) -> tuple[Tensor, Tenso
 
 
 @torch.no_grad()
-def _measure(options: Positions, kind: str, model: nn.Module, length: int) -> Measured:
+def _measure(options: Positions, kind: str, model: nn.Module, length: int) -> PositionAccuracy:
     tokens = torch.randint(options.vocabulary, (64, length), generator=torch.Generator().manual_seed(options.seed))
     logits, labels = _predict(model, tokens, options.back)
     right = (logits.argmax(-1) == labels).float()
     beyond = right[:, options.length - options.back :]
     unseen = 100 * float(beyond.mean()) if beyond.numel() else None
-    return Measured(kind, length, 100 * float(right.mean()), unseen)
+    return PositionAccuracy(kind, length, 100 * float(right.mean()), unseen)
 
 
-def _report(options: Positions, found: list[Measured]) -> Comparison:
+def _report(options: Positions, found: list[PositionAccuracy]) -> Comparison:
     table = Table(["positions", *(f"{length} tokens" for length in options.lengths), "unseen places"])
     figure, ((axes,),) = panels(1, 1, 5.5, 3.6)
     for number, kind in enumerate(KINDS):

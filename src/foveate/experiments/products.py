@@ -66,7 +66,7 @@ WAYS: dict[str, Callable[[int, int], tuple[nn.Module, Tensor]]] = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProductSpeed:
     """The speed of one operation."""
 
     way: str
@@ -95,7 +95,7 @@ def run(options: Products, console: Console) -> Comparison:
         seconds = side_by_side(runs, options.repeats)
         # Each of the two gradients takes as many operations again. (Torch counts too many for depthwise ones.)
         operations = {case: flops(runs[case[0], False]) * (3 if case[1] else 1) for case in runs}
-        found += [Measured(*case, width, operations[case], took) for case, took in seconds.items()]
+        found += [ProductSpeed(*case, width, operations[case], took) for case, took in seconds.items()]
     return _report(options, found)
 
 
@@ -111,8 +111,8 @@ def _run(way: str, width: int, side: int, training: bool) -> Run:
     return (lambda: layer(x).backward(to_output)) if training else forward
 
 
-def _report(options: Products, found: list[Measured]) -> Comparison:
-    def parts(way: str, training: bool) -> list[Measured]:
+def _report(options: Products, found: list[ProductSpeed]) -> Comparison:
+    def parts(way: str, training: bool) -> list[ProductSpeed]:
         return [part for part in found if (part.way, part.training) == (way, training)]
 
     sizes = [part.flops for part in parts("matrix product", False)]

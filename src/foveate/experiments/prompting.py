@@ -47,7 +47,7 @@ class PromptingExamples(Options):
 
 
 @dataclass(frozen=True)
-class Measured:
+class PromptAccuracy:
     """The accuracy with one draw of examples."""
 
     examples: int
@@ -83,7 +83,7 @@ def run(options: PromptingExamples, console: Console) -> Comparison:
             scorer = ChoiceScorer(model, task.tokenizer, prompting)
             pairs = draw_examples(train, labels, count, options.seed + draw)
             scorer.set_prompt(Prompt("", prompting.lines(options.form), pairs))
-            found.append(Measured(count, draw, *_accuracies(scorer, test)))
+            found.append(PromptAccuracy(count, draw, *_accuracies(scorer, test)))
             shares = ", ".join(f"{way} {getattr(found[-1], way):.1%}" for way in WAYS)
             console.print(f"{count} examples, draw {draw + 1}: {shares}")
     frequent = Counter(label for _, label in test).most_common(1)[0][1] / len(test)
@@ -113,7 +113,7 @@ def _accuracies(scorer: ChoiceScorer, test: Pairs) -> list[float]:
     return shares
 
 
-def _report(options: PromptingExamples, found: list[Measured], frequent: float, texts: int) -> Comparison:
+def _report(options: PromptingExamples, found: list[PromptAccuracy], frequent: float, texts: int) -> Comparison:
     table = Table(["examples", *(f"{name}, %" for name in WAYS.values())])
     means: dict[str, list[float]] = {way: [] for way in WAYS}
     figure, ((axes,),) = panels(1, 1, 6.4, 3.8)

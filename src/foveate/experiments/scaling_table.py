@@ -96,8 +96,8 @@ TABLE = (
 
 
 @dataclass(frozen=True)
-class Counted:
-    """What is counted here for a row."""
+class TrainingCompute:
+    """The counted size and compute of a row."""
 
     layout: str
     """Layers / width / heads."""
@@ -112,7 +112,7 @@ class Counted:
         return None if self.total_flops is None else self.total_flops / PETAFLOP_DAY
 
 
-def count(row: Published) -> Counted | None:
+def count(row: Published) -> TrainingCompute | None:
     """Count the row's preset on its shapes; None for a model whose sizes are not public."""
     if row.preset is None:
         return None
@@ -122,4 +122,4 @@ def count(row: Published) -> Counted | None:
     depth = f"{layers}" if layers else f"{config.encoder_layers}+{config.decoder_layers}"
     per_token = size.training_flops / size.tokens
     total = None if row.tokens is None else per_token * row.tokens
-    return Counted(f"{depth} / {config.width:,} / {config.heads}", size.parameters, per_token, total)
+    return TrainingCompute(f"{depth} / {config.width:,} / {config.heads}", size.parameters, per_token, total)

@@ -41,7 +41,7 @@ class TeacherForcing(Options):
 
 
 @dataclass(frozen=True)
-class Measured:
+class DecodingTime:
     """Seconds for a batch of sentences of one length."""
 
     model: str
@@ -69,7 +69,7 @@ def run(options: TeacherForcing, console: Console) -> Comparison:
                 case: state_bytes(run_of()) // options.batch for case, run_of in runs.items() if case[1] == "stepped"
             }
             seconds = side_by_side(runs, options.repeats)
-        found += [Measured(*case, length, took, kept.get(case, 0)) for case, took in seconds.items()]
+        found += [DecodingTime(*case, length, took, kept.get(case, 0)) for case, took in seconds.items()]
     return _report(options, found)
 
 
@@ -122,7 +122,7 @@ def _run(options: TeacherForcing, model: Any, length: int, mode: str) -> Run:
     return forced if mode == "forced" else stepped
 
 
-def _report(options: TeacherForcing, found: list[Measured]) -> Comparison:
+def _report(options: TeacherForcing, found: list[DecodingTime]) -> Comparison:
     def seconds(name: str, mode: str) -> list[float]:
         return [part.seconds for part in found if (part.model, part.mode) == (name, mode)]
 

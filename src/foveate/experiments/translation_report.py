@@ -16,7 +16,7 @@ PICTURED = 2
 
 
 @dataclass
-class Measured:
+class TranslatorResult:
     """The results of one translator."""
 
     bleu: float
@@ -40,7 +40,7 @@ class Speeds:
     writing: dict[str, float]
 
 
-def table(rows: Mapping[str, Measured], speeds: Speeds) -> Table:
+def table(rows: Mapping[str, TranslatorResult], speeds: Speeds) -> Table:
     found = Table(["attention", "BLEU", "chrF", "AER", "on own name", "entropy", "training", "writing"])
     for name, row in rows.items():
         seen, cells = row.alignment, ["", "", ""]
@@ -52,7 +52,7 @@ def table(rows: Mapping[str, Measured], speeds: Speeds) -> Table:
 
 
 def notes(
-    rows: Mapping[str, Measured], variances: Mapping[str, GradientVariance | None], steps: int, sentences: int
+    rows: Mapping[str, TranslatorResult], variances: Mapping[str, GradientVariance | None], steps: int, sentences: int
 ) -> list[str]:
     """Notes about the table."""
     first = next(iter(rows.values()))

@@ -23,8 +23,7 @@ from foveate.forms.form import Changes, Fit, Learned, OutputForm, Row
 from foveate.forms.image import Fitted
 from foveate.forms.label import count_labels
 from foveate.forms.naming import DecoderNames, token_names
-from foveate.metrics.detection import Boxes as ScoredBoxes
-from foveate.metrics.detection import detection_metrics
+from foveate.metrics.detection import ScoredBoxes, detection_metrics
 from foveate.nn import box_corners
 from foveate.viewer.marks import Mark
 

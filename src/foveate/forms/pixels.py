@@ -125,7 +125,7 @@ def _flat(image: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class CompleteOptions:
+class CompleteImageOptions:
     """How images are completed."""
 
     out: Path = Path("completed.png")
@@ -150,7 +150,7 @@ class CompleteOptions:
 
 
 @dataclass(kw_only=True)
-class Completion(Answer):
+class CompletedImage(Answer):
     """Completions of an image, in a file."""
 
     file: Path
@@ -201,7 +201,7 @@ class PixelScore(Answer):
 class Pixels(OutputForm):
     """The colour of each pixel: targets `labels` (B, T), and outputs with logits (B, T, N)."""
 
-    options: ClassVar[type[Any]] = CompleteOptions
+    options: ClassVar[type[Any]] = CompleteImageOptions
     metric: ClassVar[str] = "bits"
     higher_is_better: ClassVar[bool] = False
 
@@ -250,7 +250,7 @@ class Pixels(OutputForm):
     ) -> Sequence[Answer]:
         """Completions of each image; or, where nothing is to be drawn, how well its pixels are predicted."""
         colours = self.palette.colours(np.stack(list(prepared)))
-        if isinstance(options, CompleteOptions):
+        if isinstance(options, CompleteImageOptions):
             return [self._completion(model, own, options) for own in colours]
         right = torch.from_numpy(colours)
         logits = model(**inputs).logits.float().cpu()
@@ -260,16 +260,16 @@ class Pixels(OutputForm):
             PixelScore(bits=of, accuracy=100 * share) for of, share in zip(bits.tolist(), shares.tolist(), strict=True)
         ]
 
-    def _completion(self, model: nn.Module, colours: np.ndarray, options: CompleteOptions) -> Completion:
+    def _completion(self, model: nn.Module, colours: np.ndarray, options: CompleteImageOptions) -> CompletedImage:
         size, palette = self.palette.format.size, self.palette
         known = int(options.given * size) * size
         drawn = complete(model, np.repeat(colours[None, :known], options.samples, 0), len(colours), options)
         (image,) = palette.images(colours[None])
         hidden = image.copy()
         _flat(hidden)[known:] = GREY
-        return Completion(file=options.out, images=[image, hidden, *palette.images(drawn)], known=known)
+        return CompletedImage(file=options.out, images=[image, hidden, *palette.images(drawn)], known=known)
 
-    def write(self, answers: Sequence[Any], options: CompleteOptions) -> None:
+    def write(self, answers: Sequence[Any], options: CompleteImageOptions) -> None:
         save_grid([answer.images for answer in answers], options.out, SHOWN)
 
     def metrics(self, answers: Sequence[PixelScore], examples: Sequence[Any]) -> dict[str, float]:
@@ -305,7 +305,7 @@ def _of_pixels(weights: Float[Tensor, "T"]) -> Float[Tensor, "T"]:
     return torch.cat([weights[1:], weights.new_zeros(1)])
 
 
-def complete(model: Any, given: np.ndarray, count: int, options: CompleteOptions) -> np.ndarray:
+def complete(model: Any, given: np.ndarray, count: int, options: CompleteImageOptions) -> np.ndarray:
     """Images (N, T) whose first colours are `given` (N, t), drawn one pixel after the other up to `count`."""
     device = next(model.parameters()).device
     generator = torch.Generator(device).manual_seed(options.seed)

@@ -133,7 +133,7 @@ class SpokenText(InputForm):
 
 
 @dataclass
-class DrawOptions:
+class AudioSampling:
     """How audio tokens are drawn."""
 
     temperature: float = 0.8
@@ -149,7 +149,7 @@ class DrawOptions:
 
 
 @dataclass
-class SayOptions(DrawOptions):
+class SayOptions(AudioSampling):
     """How texts are said."""
 
     out: Path = Path("speech.wav")
@@ -161,7 +161,7 @@ class SayOptions(DrawOptions):
 
 
 @dataclass
-class ListenOptions(DrawOptions):
+class ListenOptions(AudioSampling):
     """With `foveate eval`: how texts are said, and what listens."""
 
     judge: Path | None = None
@@ -272,7 +272,7 @@ class Speech(OutputForm):
             answers.append(Said(file=options.out, words=one.words, codes=codes, sounds=sounds))
         return answers
 
-    def draw_codes(self, model: Any, inputs: dict[str, Tensor], options: DrawOptions) -> list[list[int]]:
+    def draw_codes(self, model: Any, inputs: dict[str, Tensor], options: AudioSampling) -> list[list[int]]:
         """The codes of a sound for each row of the inputs."""
         generator = torch.Generator(next(model.parameters()).device).manual_seed(options.seed)
         found: list[list[int]] = []

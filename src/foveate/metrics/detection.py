@@ -22,7 +22,7 @@ MOST = 100
 
 
 @dataclass
-class Boxes:
+class ScoredBoxes:
     """Boxes (K, 4), by their corners, and the number of each one's class; for detections also scores."""
 
     boxes: np.ndarray
@@ -33,17 +33,17 @@ class Boxes:
     crowds: np.ndarray | None = None
     """Whether each is a region around many objects (K,)."""
 
-    def of(self, label: int | None) -> "Boxes":
+    def of(self, label: int | None) -> "ScoredBoxes":
         """Those of a class, or all of them as one class; detections in the order of their scores."""
         chosen = np.arange(len(self.labels)) if label is None else np.flatnonzero(self.labels == label)
         if self.scores is None:
             flags = (np.zeros(len(chosen), bool) if one is None else one[chosen] for one in (self.ignored, self.crowds))
-            return Boxes(self.boxes[chosen], self.labels[chosen], None, *flags)
+            return ScoredBoxes(self.boxes[chosen], self.labels[chosen], None, *flags)
         chosen = chosen[np.argsort(-self.scores[chosen], kind="stable")][:MOST]
-        return Boxes(self.boxes[chosen], self.labels[chosen], self.scores[chosen])
+        return ScoredBoxes(self.boxes[chosen], self.labels[chosen], self.scores[chosen])
 
 
-def detection_metrics(found: Sequence[Boxes], right: Sequence[Boxes]) -> dict[str, float]:
+def detection_metrics(found: Sequence[ScoredBoxes], right: Sequence[ScoredBoxes]) -> dict[str, float]:
     """AP50 and AP, the means over the classes that there are objects of, and AP50 as if there was one class: of each
     image the detections and the objects. From 0 to 100; NaN where there is no object to find."""
     labels = sorted({int(label) for each in right for label in each.labels[~np.asarray(each.of(None).ignored)]})
@@ -58,7 +58,7 @@ def detection_metrics(found: Sequence[Boxes], right: Sequence[Boxes]) -> dict[st
     }
 
 
-def average_precision(found: Sequence[Boxes], right: Sequence[Boxes], label: int | None) -> np.ndarray:
+def average_precision(found: Sequence[ScoredBoxes], right: Sequence[ScoredBoxes], label: int | None) -> np.ndarray:
     """The average precision of one class, or of all as one, for each threshold. There must be an object of it."""
     scores: list[np.ndarray] = []
     matches, objects = [], 0
@@ -76,7 +76,7 @@ def average_precision(found: Sequence[Boxes], right: Sequence[Boxes], label: int
     return np.array([_at_recalls(*each) for each in zip(recalls, precisions, strict=True)])
 
 
-def match(boxes: np.ndarray, things: Boxes) -> np.ndarray:
+def match(boxes: np.ndarray, things: ScoredBoxes) -> np.ndarray:
     """Whether each detection, in the order given, gets an object, and whether it counts, for each threshold (2, T, M).
 
     Objects to find come before ignored ones.

@@ -20,7 +20,7 @@ from foveate.training import Training
 from foveate.training.objectives.adversarial import Hinge
 
 
-class Generator(Skill):
+class ImageGenerator(Skill):
     """A generator in use: it is looked at without its discriminator, and measured by what it makes of all labels."""
 
     def watch(self, inputs: Mapping[str, Tensor], sites: Sequence[str] | None = None) -> Sight:
@@ -79,5 +79,5 @@ TASK = Task(
     ),
     start=WholeRun(grows="classes"),
     unit="images",
-    skill=lambda: Generator,
+    skill=lambda: ImageGenerator,
 )

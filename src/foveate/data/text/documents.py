@@ -71,8 +71,8 @@ class Passage(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What one pass over a text found."""
+class ProseCounts:
+    """The counts of one pass over paragraphs."""
 
     kept: int
     """Paragraphs."""
@@ -95,7 +95,7 @@ class Prose:
         self.name = name
         self._read = read
         self._keep = keep
-        self._counts: Counts | None = None
+        self._counts: ProseCounts | None = None
 
     @classmethod
     def from_paths(cls, paths: Paths) -> "Prose":
@@ -155,7 +155,7 @@ class Prose:
         """The distinct conditions of the paragraphs, in alphabetical order."""
         return sorted({paragraph.condition for paragraph in self})
 
-    def check(self) -> Counts:
+    def check(self) -> ProseCounts:
         """Read everything once (and only once, however often this is called) and count.
 
         Raises UserError on whatever is wrong with the files, and when there is no text.
@@ -164,7 +164,7 @@ class Prose:
             lengths = [count_words(paragraph.text) for paragraph in self]
             if not lengths:
                 raise UserError(f"{self.name}: there is no text in it")
-            self._counts = Counts(len(lengths), sum(lengths))
+            self._counts = ProseCounts(len(lengths), sum(lengths))
         return self._counts
 
     @property

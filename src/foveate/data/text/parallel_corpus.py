@@ -26,8 +26,8 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What one pass over a text found."""
+class PairCounts:
+    """The counts of one pass over sentence pairs."""
 
     kept: int
     empty: int
@@ -66,7 +66,7 @@ class ParallelText(StreamedText):
         self._read = read
         self._keep = keep
         self._left_out = left_out
-        self._counts: Counts | None = None
+        self._counts: PairCounts | None = None
 
     @classmethod
     def from_files(cls, source: Path | str, target: Path | str) -> "ParallelText":
@@ -146,7 +146,7 @@ class ParallelText(StreamedText):
     def targets(self) -> Iterator[str]:
         return (target for _, target in self)
 
-    def check(self) -> Counts:
+    def check(self) -> PairCounts:
         """Read everything once (and only once, however often this is called) and count.
 
         Raises UserError on whatever is wrong with the files, and when no pair is left.
@@ -164,7 +164,7 @@ class ParallelText(StreamedText):
                 raise UserError(f"{self.name}: no pair is left; left out: {_told(left_out)}")
             if not kept:
                 raise UserError(f"{self.name}: none of the {empty:,} pairs has text on both sides")
-            self._counts = Counts(kept, empty, first_empty, left_out)
+            self._counts = PairCounts(kept, empty, first_empty, left_out)
         return self._counts
 
     @property

@@ -62,7 +62,7 @@ class SAGAN(nn.Module):
     def __init__(self, config: SAGANConfig) -> None:
         super().__init__()
         self.config = config
-        self.generator = Generator(config)
+        self.generator = GeneratorNetwork(config)
         self.discriminator = Discriminator(config)
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear | nn.Embedding):
@@ -89,8 +89,8 @@ class SAGAN(nn.Module):
         return {name.replace(".", "_"): layer.scale.detach() for name, layer in layers.items()}
 
 
-class Generator(nn.Module):
-    """Noise and a class to an image."""
+class GeneratorNetwork(nn.Module):
+    """Makes an image of noise and a class."""
 
     def __init__(self, config: SAGANConfig) -> None:
         super().__init__()
