@@ -260,7 +260,7 @@ def test_a_chat_in_the_terminal_remembers(
 def test_the_page_of_a_chat_has_the_users_words_as_its_title(copied: Path) -> None:
     (template,) = TEMPLATES
     (copied / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
-    viewer = CompleterViewer(copied, "cpu")
+    viewer = CompleterViewer(foveate.load(copied))
     first = TEMPLATES[template].turn("the lamp")
     assert viewer.look(first, 1000).title == "the lamp"
     assert viewer.look(TEMPLATES[template].turn(f"{first}of stairs<|im_end|>\nclimbed"), 1000).title == "climbed"
