@@ -5,10 +5,9 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from foveate.files import strict_json
-from foveate.forms.answers import Answer, Failure
 
 
-def answer_as_json(given: str, prediction: Answer | Failure) -> str:
+def answer_as_json(given: str, prediction: Any) -> str:
     """The input and the answer to it, in one line of JSON.
 
     An answer with `json_values()`, a table, decides itself. Of others it is all fields that are texts, numbers, or

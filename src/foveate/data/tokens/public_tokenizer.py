@@ -2,7 +2,8 @@
 `spiece.model`."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +126,8 @@ class PublicTokenizer:
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """Names of tokens: a word's first piece plain, a later one with a leading '·', special tokens by name."""
         special = {number for number, token in self._tokenizer.get_added_tokens_decoder().items() if token.special}
-        found = []
-        for before, token in zip([None, *tokens], tokens, strict=False):
-            text = self._tokenizer.decode([token], skip_special_tokens=False)
-            name = self._tokenizer.id_to_token(token)
-            if token in special or REPLACEMENT in text or not text:
-                found.append(name if name is not None else str(token))
-                continue
-            last = "" if before is None or before in special else self._tokenizer.decode([before])[-1:]
-            found.append(f"·{text}" if continues_word(last, text) else text.strip(" ") or text)
-        return found
+        names = [self._tokenizer.id_to_token(token) for token in tokens]
+        return name_pieces(tokens, names, special, partial(self._tokenizer.decode, skip_special_tokens=False))
 
     def save(self, path: Path) -> None:
         """Write `tokenizer.json`."""
@@ -151,6 +144,36 @@ class PublicTokenizer:
         """The text of `tokenizer_config.json`."""
         first = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "attention_mask"]}
         return json.dumps(first | self.config, indent=2) + "\n"
+
+
+def name_pieces(
+    tokens: Sequence[int], names: Sequence[str | None], special: Collection[int], decode: Callable[[list[int]], str]
+) -> list[str]:
+    """What tokens are called in pictures: a special token and one without characters of its own by its name in the
+    vocabulary, any other by the text that it adds to the token before it."""
+    before = [None if one in special else one for one in [None, *tokens]]
+    pairs = [*zip(before, tokens, strict=False)]
+    known = {pair: _added_text(decode, *pair) for pair in dict.fromkeys(pairs)}
+    # A model may have more token ids than its tokenizer; these have no names.
+    return [
+        (name if pair[1] in special else known[pair] or name) or str(pair[1])
+        for pair, name in zip(pairs, names, strict=True)
+    ]
+
+
+def _added_text(decode: Callable[[list[int]], str], before: int | None, token: int) -> str:
+    """The text that a token adds to the one before it, with a leading '·' where it goes on with a word; empty for an
+    incomplete character.
+
+    Alone, many tokenizers decode a token without its space.
+    """
+    first = "" if before is None else decode([before])
+    first = "" if REPLACEMENT in first else first
+    both = decode([before, token] if first and before is not None else [token])
+    if REPLACEMENT in both or not both.startswith(first):
+        return ""
+    added = both.removeprefix(first)
+    return f"·{added}" if continues_word(first, added) else added.strip(" ") or added
 
 
 def byte_level(vocabulary: Any, merges: Any, digits: bool = False, special: Iterable[str] = ()) -> Tokenizer:
