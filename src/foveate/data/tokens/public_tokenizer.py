@@ -11,6 +11,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from foveate.data.text.scripts import continues_word
 from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
+from foveate.data.tokens.public_settings import CONFIG, obey_settings, read_settings
 from foveate.data.tokens.sentencepiece_model import MODEL, NAMES, load_sentencepiece
 from foveate.data.tokens.tokenizers import open_library
 from foveate.errors import UserError
@@ -18,7 +19,7 @@ from foveate.files import read_json, written
 from foveate.limits import check_file
 from foveate.special_tokens import Role, SpecialTokens
 
-TOKENIZER, CONFIG, VOCABULARY, MERGES = "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"
+TOKENIZER, VOCABULARY, MERGES = "tokenizer.json", "vocab.json", "merges.txt"
 
 ROLES: dict[Role, str] = {
     "pad": "pad_token",
@@ -48,12 +49,12 @@ class PublicTokenizer:
     @classmethod
     def load(cls, folder: Path) -> "PublicTokenizer":
         """The tokenizer of a folder. Raises UserError where there is none, or it is damaged."""
-        config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+        config = read_settings(folder)
         try:
             if (folder / TOKENIZER).is_file():
-                return cls(open_library(folder / TOKENIZER), config)
+                return cls(obey_settings(open_library(folder / TOKENIZER), folder), config)
             if (folder / VOCABULARY).is_file() and (folder / MERGES).is_file():
-                return cls(byte_level(str(folder / VOCABULARY), str(folder / MERGES)), config)
+                return cls(obey_settings(byte_level(str(folder / VOCABULARY), str(folder / MERGES)), folder), config)
             if (folder / MODEL).is_file():
                 with told_in_one_line(f"{folder / MODEL} is damaged"):
                     return cls(load_sentencepiece(folder / MODEL, config), {**NAMES, **config})
@@ -189,8 +190,8 @@ def byte_level(vocabulary: Any, merges: Any, digits: bool = False, special: Iter
         special = ["<|endoftext|>"] if "<|endoftext|>" in vocabulary else special
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     words = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    apart = [pre_tokenizers.Digits(individual_digits=True)] if digits else []
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*apart, words])
+    apart = pre_tokenizers.Digits(individual_digits=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([apart, words]) if digits else words
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
     return tokenizer
