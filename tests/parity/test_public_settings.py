@@ -85,6 +85,7 @@ def test_the_space_and_the_tokens_around_a_text(ends: tuple, space: bool | None,
     before, behind = ([signs[one]] if one in ends else [] for one in signs)
     pieces = [*before, *(("Ġs", "o") if space else ("s", "o")), *behind]
     assert tokenizer.encode(["so"]) == [[tokenizer.number(piece) for piece in pieces]]
+    assert [place for place in tokenizer.spans("so")[1] if place != (0, 0)] == [(0, 1), (1, 2)]
 
 
 def test_the_prefix_of_a_llama(tmp_path: Path) -> None:

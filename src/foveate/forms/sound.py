@@ -132,8 +132,9 @@ class SpokenSound(Sound):
         return found
 
     def extend(self, trained: "SpokenSound", train: Dataset[Any]) -> "SpokenSound":
-        """With the spectrograms of the trained one, unless others are asked for."""
-        found = copy(self)
+        """With the spectrograms of the trained one, unless others are asked for, and the longest sound of both."""
+        found = self.learn(train, None)
+        found.longest = max(trained.longest, found.longest)
         if self.rate is None and self.bands is None:
             found.log_mel = trained.log_mel
         return found

@@ -107,7 +107,10 @@ def _surround(table: dict[str, Any], config: Mapping[str, Any], where: str, toke
             before, behind = ([{"SpecialToken": {"id": one[0], "type_id": number}}] if one else [] for one in ends)
             part += [*before, text, *behind]
     tokens = {one[0]: {"id": one[0], "ids": [one[1]], "tokens": [one[0]]} for one in ends if one}
-    table["post_processor"] = {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": tokens}
+    template = {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": tokens}
+    known: Any = table.get("post_processor") or {}
+    offsets = [one for one in known.get("processors", [known]) if one.get("type") == "ByteLevel"]
+    table["post_processor"] = {"type": "Sequence", "processors": [*offsets, template]}
 
 
 def _end(config: Mapping[str, Any], name: str, where: str, tokenizer: Tokenizer) -> tuple[str, int] | None:
