@@ -102,7 +102,7 @@ def _reason(failure: Failure) -> str:
     return failure.reason if named else f"{failure.given}: {failure.reason}"
 
 
-def _print(given: str, prediction: Answer | Failure, asked: Run) -> None:
+def _print(given: str, prediction: Any, asked: Run) -> None:
     print(answer_as_json(given, prediction) if asked.json else prediction.line, flush=True)
 
 

@@ -344,7 +344,6 @@ class TextStream:
 
     def _undecided(self) -> int:
         """The length of the end of the text that may change or be the beginning of a stop text."""
-        if self.text.endswith(REPLACEMENT):
-            return len(self.text) - len(self.text.rstrip(REPLACEMENT))
-        lengths = (length for text in self._stop for length in range(1, len(text)) if self.text.endswith(text[:length]))
-        return max(lengths, default=0)
+        known = self.text.rstrip(REPLACEMENT)  # what is behind it are pieces of a character
+        lengths = (length for text in self._stop for length in range(1, len(text)) if known.endswith(text[:length]))
+        return len(self.text) - len(known) + max(lengths, default=0)

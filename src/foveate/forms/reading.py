@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from foveate.baselines.nearest_images import nearest_writing
 from foveate.contracts import Hypothesis, Picture
 from foveate.data.dataset import Dataset
+from foveate.data.images.decoding import turn_upright
 from foveate.data.images.labelled import is_damaged, report_damaged
 from foveate.data.images.word_images import check_line_of_text, grey
 from foveate.data.text.scripts import in_word
@@ -74,7 +75,7 @@ class WordLine(ImageForm):
         return {"channels": 1}
 
     def open(self, given: str) -> PIL.Image.Image:
-        image = super().open(given)
+        image = turn_upright(super().open(given))
         check_line_of_text(image.size, given)
         return image
 
@@ -84,7 +85,7 @@ class WordLine(ImageForm):
         return image
 
     def prepare(self, value: PIL.Image.Image) -> LinePixels:
-        return LinePixels(self.scaled(value), self._width(value.size) > self.width)
+        return LinePixels(self.scaled(value), self._width(turn_upright(value).size) > self.width)
 
     def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
         """They stay where they are: each is stretched anew in training."""

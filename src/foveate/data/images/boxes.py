@@ -14,7 +14,7 @@ import PIL.Image
 from foveate.data.dataset import Dataset
 from foveate.data.folders import files_below
 from foveate.data.images.coco import CocoBox, CocoCategory, CocoFile, CocoImage, Id
-from foveate.data.images.decoding import DamagedImage, read_image, read_sizes, turn_upright
+from foveate.data.images.decoding import DamagedImage, keep_as_it_is, read_image, read_sizes, turn_upright
 from foveate.data.images.labelled import images_below
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
@@ -203,20 +203,8 @@ def _check_names(path: Path, places: Iterable[str]) -> None:
 
 
 def _example(file: Path, claimed: tuple[float, float], objects: Sequence[Thing], left_out: Counter[str]) -> BoxedImage:
-    """The image with those of the objects that have an area inside it. Raises UserError where it has another size than
-    `claimed`, so that the boxes would be elsewhere; a size below 1 claims nothing.
-
-    The image is turned as its metadata say, but where the annotation has its size before.
-    """
-    stored = size = claimed if min(claimed) >= 1 else (math.inf, math.inf)
-    with suppress(DamagedImage):  # tasks leave out damaged images
-        stored, size = read_sizes(file)
-    turned = claimed != stored or stored == size
-    size = size if turned else stored
-    if min(claimed) >= 1 and claimed != size:
-        shown, real = (" x ".join(f"{side:,g}" for side in one) for one in (claimed, size))
-        raise UserError(f"{file} has {real} pixels, but its annotation says {shown}: its boxes are of another image")
-    width, height = size
+    """The image with those of the objects that have an area inside it. Raises as `annotated`."""
+    read, (width, height) = annotated(file, claimed)
     kept = []
     for thing in objects:
         left, top, right, bottom = thing.box
@@ -227,5 +215,22 @@ def _example(file: Path, claimed: tuple[float, float], objects: Sequence[Thing],
             left_out["boxes without an area in their image"] += 1
     labels, boxes = ([getattr(thing, name) for thing in kept if not thing.mark] for name in ("label", "box"))
     ignored = tuple(thing for thing in kept if thing.mark)
-    read = (lambda: turn_upright(read_image(file))) if turned else (lambda: read_image(file))
     return BoxedImage(str(file), tuple(boxes), tuple(labels), read, file=file, ignored=ignored)
+
+
+def annotated(file: Path, claimed: tuple[float, float]) -> tuple[Callable[[], PIL.Image.Image], tuple[float, float]]:
+    """What decodes an image as its annotation means it, and its width and height; of a damaged one those `claimed`.
+
+    The image is turned as its metadata say, but where the annotation has its size before. Raises UserError where it has
+    another size than `claimed`, so that what is annotated would be elsewhere; a size below 1 claims nothing.
+    """
+    stored = size = claimed if min(claimed) >= 1 else (math.inf, math.inf)
+    with suppress(DamagedImage):  # tasks leave out damaged images
+        stored, size = read_sizes(file)
+    turned = claimed != stored or stored == size
+    size = size if turned else stored
+    if min(claimed) >= 1 and claimed != size:
+        shown, real = (" x ".join(f"{side:,g}" for side in one) for one in (claimed, size))
+        raise UserError(f"{file} has {real} pixels, but its annotation says {shown}: its boxes are of another image")
+    upright = turn_upright if turned else keep_as_it_is
+    return lambda: upright(read_image(file)), size

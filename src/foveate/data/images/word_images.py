@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 import PIL.Image
 
 from foveate.data.dataset import Dataset
-from foveate.data.images.decoding import flat, read_size_and_mode, turn_upright
+from foveate.data.images.decoding import flat, read_sizes, turn_upright
 from foveate.data.images.labelled import labelled_images
 from foveate.data.table import TRANSCRIPT
 from foveate.data.text.files import Paths, as_paths
@@ -51,7 +51,7 @@ def word_images(paths: Paths) -> Dataset[WordImage]:
     for one in labelled_images([table], TRANSCRIPT):
         assert one.file is not None
         try:
-            check_line_of_text(read_size_and_mode(one.file)[0], str(one.file))
+            check_line_of_text(read_sizes(one.file)[1], str(one.file))
         except UserError as error:
             problems.append(str(error))
         else:

@@ -13,15 +13,15 @@ from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.errors import UserError, one_line
 from foveate.forms.label import Label
 from foveate.forms.processor import Processor
-from foveate.forms.public_text import PooledTokens, PublicPair, PublicTags, PublicText, PublicWords
+from foveate.forms.public_text import PooledTokens, PromptedText, PublicPair, PublicTags, PublicText, PublicWords
 from foveate.forms.text_pair import PairLabel
-from foveate.forms.text_vector import PairedText, TextVector
+from foveate.forms.text_vector import TextVector
 from foveate.interop.layout import label_names, label_scores
 from foveate.interop.public_folder import PublicModel
 from foveate.tasks import find_task
 from foveate.tasks.checkpoint import public_recipe
 from foveate.tasks.embedder import Embedder
-from foveate.tasks.public.pooling import read_pooling
+from foveate.tasks.public.pooling import lowercases, read_max_length, read_pooling, read_prompt
 from foveate.tasks.public.reader import open_public
 from foveate.tasks.run_folder import Description
 from foveate.tasks.skill import Skill
@@ -96,7 +96,8 @@ def bert_embedder(folder: Path, device: str) -> Skill:
     model = models.build(start.family, config)
     start.fill(model)
     public = PublicModel(start.family, model.to(choose_device(device)).eval(), {})
-    reads = PairedText(max_length=config.max_length, tokenizer=start.tokenizer)
+    reads = PromptedText(tokenizer=start.tokenizer, **_prompt(folder))
+    reads.max_length = read_max_length(folder, config.max_length) - sum(map(len, reads.around))
     return skill_of(Embedder, "embed", public, folder, Processor(reads, TextVector(normalized)))
 
 
@@ -105,8 +106,13 @@ def token_embedder(folder: Path, device: str) -> Skill:
     pooling, normalized = read_pooling(folder)
     public, tokenizer, types = open_public(folder, "none", device)
     writes = PooledTokens(normalized, pooling)
-    reads = PublicText(tokenizer=tokenizer, types=types)
+    reads = PublicText(tokenizer=tokenizer, types=types, **_prompt(folder))
     return skill_of(Embedder, "embed", public, folder, Processor(reads, writes))
+
+
+def _prompt(folder: Path) -> dict[str, Any]:
+    """What an embedder reads before each text, and whether in lower case."""
+    return {"prompt": read_prompt(folder), "small_letters": lowercases(folder)}
 
 
 def skill_of(kind: type[Skill], name: str, public: PublicModel, folder: Path, processor: Processor) -> Skill:
