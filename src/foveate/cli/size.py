@@ -28,17 +28,7 @@ GPUS = {
 }
 """Memory in bytes and operations a second in half precision, as their makers state them."""
 
-USUAL = {
-    "classes": 1000,
-    "conditions": 1,
-    "spellings": 2**14,
-    "codes": 512,
-    "side": 16,
-    "bands": 80,
-    "frames": 1024,
-    "features": 64,
-    "actions": 8,
-}
+USUAL = {**models.COUNTED, "classes": 1000, "bands": 80, "frames": 1024, "features": 64, "actions": 8}
 """Sizes that data decides, where they are no vocabulary and none are given."""
 
 TRANSFORMER_LENGTH, OTHER_LENGTH = 1024, 128
@@ -134,7 +124,7 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
     model: Any = models.create(name, device="meta", **sizes)
     usual = TRANSFORMER_LENGTH if hasattr(model.config, "heads") else OTHER_LENGTH
     length = options.length or int(min(usual, longest_sequence(model)))
-    size = measure_preset(name, sizes, options.batch, length)
+    size = measure_preset(name, sizes, options.batch, length, model)
     memory, speed = GPUS[options.gpu]
     unit = "a token" if size.tokens > options.batch else "an example"
     rows = [
@@ -151,7 +141,7 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
     heads = getattr(config, "key_value_heads", None) or getattr(config, "heads", None) or 1
     for layout, (shards, parts) in _layouts(options.gpus, int(heads)).items():
         try:
-            part = measure_part(name, sizes, options.batch, length, parts)
+            part = size if parts == 1 else measure_part(name, sizes, options.batch, length, parts)
         except UserError as error:
             rows.append([layout, str(error)])
         else:

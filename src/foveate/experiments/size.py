@@ -145,9 +145,9 @@ def measure_preset(
     A stack of many equal layers is counted with 2 and with 4 of them; each further one adds the same. Raises UserError
     as `measure_size` and `models.create` do.
     """
-    model = model or models.create(name, device="meta", **sizes)
     if models.preset(name).family in NEEDS_NUMBERS:
         return measure_size(models.create(name, **sizes), batch, length, slices)
+    model = model or models.create(name, device="meta", **sizes)
     config: Any = model.config
     layers = getattr(config, "layers", None)
     if not isinstance(layers, int) or layers <= 4 or layers % 2:
@@ -174,9 +174,9 @@ def measure_part(name: str, sizes: Mapping[str, Any], batch: int, length: int, p
     That is a model with a part of the heads, of the hidden units and of the vocabulary, at the full width. Norms and
     the sums between layers act on a slice of the sequence. Raises UserError for a model that they cannot split.
     """
-    config: Any = models.create(name, device="meta", **sizes).config
     if parts == 1:
         return measure_preset(name, sizes, batch, length)
+    config: Any = models.create(name, device="meta", **sizes).config
     if not isinstance(config, StackConfig):
         raise UserError(f"no parts are counted for {name}: only for a stack of blocks alone")
     heads = config.key_value_heads or config.heads
