@@ -37,7 +37,7 @@ Slices = tuple[slice, ...]
 
 
 @dataclass
-class Parts:
+class TensorParts:
     """The files of a folder that have parts of tensors, and their digests."""
 
     folder: Path
@@ -73,7 +73,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def parts_of(path: Path) -> Parts | None:
+def parts_of(path: Path) -> TensorParts | None:
     """The parts that a file names, all of them there; None where it has whole tensors alone.
 
     Raises UserError where the file or one of the parts is missing, truncated or damaged.
@@ -84,7 +84,7 @@ def parts_of(path: Path) -> Parts | None:
     try:
         found = parse_json(note, f"{path}, its parts")
         names = [str(found["folder"]), *map(str, found["files"])]
-        parts = Parts(path.parent / names[0], {str(name): str(digest) for name, digest in found["files"].items()})
+        parts = TensorParts(path.parent / names[0], {str(name): str(digest) for name, digest in found["files"].items()})
     except (KeyError, TypeError, AttributeError):
         raise UserError(f"{path} is damaged: it does not say which files have its parts") from None
     if any(Path(name).name != name or name == ".." for name in names):

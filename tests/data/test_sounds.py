@@ -14,7 +14,7 @@ from sound_files import tone, wav
 
 from foveate.data.sounds import files as sounds
 from foveate.data.sounds.cutting import cut_at_silences
-from foveate.data.sounds.files import Sound, decode_sound, read_sound, resample
+from foveate.data.sounds.files import Waveform, decode_sound, read_sound, resample
 from foveate.data.sounds.spectrograms import LogMel, SpecAugment, normalize
 from foveate.errors import UserError
 
@@ -152,7 +152,7 @@ def test_spectrogram_as_whispers() -> None:
     extractor = transformers.WhisperFeatureExtractor(feature_size=80, chunk_length=1)
     padded = np.pad(samples, (0, 16_000 - len(samples)))  # Whisper's padding is part of what it hears
     expected = extractor(padded, sampling_rate=16_000, return_tensors="np")["input_features"][0].T
-    found = LogMel()(Sound(padded, 16_000))
+    found = LogMel()(Waveform(padded, 16_000))
     assert found.shape == (100, 80)
     assert np.allclose(found / 4 + 1, expected, atol=1e-4)
 
@@ -161,10 +161,10 @@ def test_spectrogram_of_a_tone_at_another_rate() -> None:
     """440 Hz are 6.6 mels, and the centres of 20 bands up to 4 kHz (35.2 mels) are 1.68 mels apart."""
     log_mel = LogMel(rate=8000, bands=20)
     log_mel.check()
-    spectrogram = log_mel(Sound(tone(0.5, 44_100).astype(np.float32), 44_100))
+    spectrogram = log_mel(Waveform(tone(0.5, 44_100).astype(np.float32), 44_100))
     assert spectrogram.shape == (50, 20)
     assert set(spectrogram.argmax(1)[3:-3]) == {3}
-    assert log_mel(Sound(tone(0.01, 8000).astype(np.float32), 8000)).shape == (2, 20)  # as long as one window
+    assert log_mel(Waveform(tone(0.01, 8000).astype(np.float32), 8000)).shape == (2, 20)  # as long as one window
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_cut_at_the_quietest_places() -> None:
     samples = tone(4, 8000).astype(np.float32)
     for second in (0.3, 1.05, 2.5):
         samples[int(8000 * second) - 400 : int(8000 * second) + 400] = 0
-    parts = cut_at_silences(Sound(samples, 8000), 2.0)
+    parts = cut_at_silences(Waveform(samples, 8000), 2.0)
     assert [part.seconds for part in parts] == pytest.approx([1.05, 1.45, 1.5], abs=0.05)
     assert np.array_equal(np.concatenate([part.samples for part in parts]), samples)
-    assert [part.seconds for part in cut_at_silences(Sound(samples, 8000), 4.0)] == [4.0]
+    assert [part.seconds for part in cut_at_silences(Waveform(samples, 8000), 4.0)] == [4.0]

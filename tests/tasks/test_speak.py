@@ -13,7 +13,7 @@ from spoken_tones import HERTZ, RATE, speak, write_table
 import foveate
 from foveate.cli import main
 from foveate.data.sounds.codec import invert, learn_codec, relative
-from foveate.data.sounds.files import Sound, read_sound
+from foveate.data.sounds.files import Waveform, read_sound
 from foveate.data.sounds.spectrograms import LogMel
 from foveate.data.sounds.wav import check_wave_file
 from foveate.errors import UserError
@@ -56,7 +56,7 @@ def loudest(samples: np.ndarray) -> float:
 
 def test_a_sound_comes_back_from_its_spectrogram_and_from_codes() -> None:
     log_mel = LogMel(RATE, 40, 0.04, 0.0125)
-    sounds = [Sound(speak(letter, np.random.default_rng(3)).astype(np.float32), RATE) for letter in HERTZ]
+    sounds = [Waveform(speak(letter, np.random.default_rng(3)).astype(np.float32), RATE) for letter in HERTZ]
     codec = learn_codec(log_mel, sounds, 9)
     for sound, hertz in zip(sounds, HERTZ.values(), strict=True):
         back = invert(log_mel, relative(log_mel, sound))

@@ -34,7 +34,7 @@ MEASURES: dict[str, Callable[[str, str], float]] = {
 
 
 @dataclass(frozen=True)
-class Rule:
+class ThresholdRule:
     """Says that two texts belong together where a measure of them is at least a threshold."""
 
     name: str
@@ -44,9 +44,9 @@ class Rule:
         return [MEASURES[self.name](pair.source, pair.target) for pair in pairs]
 
 
-def fit(name: str, pairs: Sequence[Judged]) -> Rule:
+def fit(name: str, pairs: Sequence[Judged]) -> ThresholdRule:
     """The rule with the threshold that decides most of the pairs rightly, the lowest of the best."""
-    return Rule(name, best_threshold([MEASURES[name](pair.source, pair.target) for pair in pairs], pairs))
+    return ThresholdRule(name, best_threshold([MEASURES[name](pair.source, pair.target) for pair in pairs], pairs))
 
 
 def best_threshold(values: Sequence[float], pairs: Sequence[Judged]) -> float:

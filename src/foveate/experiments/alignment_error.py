@@ -21,7 +21,7 @@ BATCH = 50
 
 
 @dataclass(frozen=True)
-class Message:
+class TokenizedMessage:
     """The tokens of a message and of its translation, and the index of the name of each token."""
 
     source: list[int]
@@ -43,14 +43,14 @@ class AlignmentQuality:
     """The mean entropy of the weights of target tokens, in nats."""
 
 
-def messages(text: ParallelText, source: Tokenizer, target: Tokenizer) -> list[Message]:
+def messages(text: ParallelText, source: Tokenizer, target: Tokenizer) -> list[TokenizedMessage]:
     """The messages whose names can be told apart."""
     found = []
     for (left, right), emoji in zip(text, text.notes, strict=True):
         if is_alignable(left, right, emoji):
             read, read_names = _tokens_of_names(left.split(", "), source)
             written, written_names = _tokens_of_names(right.split(", "), target)
-            found.append(Message(read, written, read_names, written_names))
+            found.append(TokenizedMessage(read, written, read_names, written_names))
     return found
 
 
@@ -67,7 +67,9 @@ def _tokens_of_names(names: Sequence[str], tokenizer: Tokenizer) -> tuple[list[i
     return [token for each in tokens for token in each], numbers
 
 
-def alignment_quality(model: nn.Module, known: Sequence[Message], site: str = "decoder") -> AlignmentQuality | None:
+def alignment_quality(
+    model: nn.Module, known: Sequence[TokenizedMessage], site: str = "decoder"
+) -> AlignmentQuality | None:
     """The alignment quality of a model at a site, with forced translations; None if the model does not attend there.
 
     A row of the map is the step that predicts a token. Ends of sentences belong to no name.
@@ -85,7 +87,7 @@ def alignment_quality(model: nn.Module, known: Sequence[Message], site: str = "d
     return AlignmentQuality(1 - right / rows, own / rows, entropy / rows) if rows else None
 
 
-def diagonal(known: Sequence[Message]) -> float:
+def diagonal(known: Sequence[TokenizedMessage]) -> float:
     """The error rate of a diagonal alignment, which does not depend on the text: a baseline."""
     right = rows = 0
     for message in known:
@@ -97,7 +99,7 @@ def diagonal(known: Sequence[Message]) -> float:
 
 
 def _maps(
-    model: nn.Module, known: Sequence[Message], site: str
+    model: nn.Module, known: Sequence[TokenizedMessage], site: str
 ) -> Iterator[tuple[Float[Tensor, "B T S"], Bool[Tensor, "B T S"], Float[Tensor, "B T"]]]:
     """Weights, whether query and key belong to one name, and entropies, batch by batch."""
     for start in range(0, len(known), BATCH):

@@ -36,7 +36,7 @@ class Degradation(Options):
 
 
 @dataclass(frozen=True)
-class Point:
+class ErrorPoint:
     """The errors at one step of a training, in percent."""
 
     preset: str
@@ -53,7 +53,7 @@ def run(options: Degradation, console: Console) -> Comparison:
         raise UserError("nothing to compare: give --presets at least one")
     for name in ("size", "epochs", "validate_every"):
         at_least(1, name, getattr(options, name))
-    found: list[Point] = []
+    found: list[ErrorPoint] = []
     for preset in options.presets:
         folder = options.runs / preset
         if not (folder / bundle.WEIGHTS).exists():
@@ -80,7 +80,7 @@ def _recipe(options: Degradation, preset: str, folder: Path) -> Recipe:
     )
 
 
-def read_points(preset: str, log: Path) -> list[Point]:
+def read_points(preset: str, log: Path) -> list[ErrorPoint]:
     """The errors that a training's metrics.jsonl tells of. Raises UserError if it tells of no validation."""
     found, since = [], []
     for text in log.read_text(encoding="utf-8").splitlines():
@@ -91,14 +91,14 @@ def read_points(preset: str, log: Path) -> list[Point]:
         known = [100 * (1 - share) for share in since if share is not None]
         if known:
             error = 100 - entry["validation"]["accuracy"]
-            found.append(Point(preset, entry["step"], sum(known) / len(known), error))
+            found.append(ErrorPoint(preset, entry["step"], sum(known) / len(known), error))
         since = []
     if not found:
         raise UserError(f"{log} has no validation: validate more often, or train longer")
     return found
 
 
-def _report(options: Degradation, found: list[Point]) -> Comparison:
+def _report(options: Degradation, found: list[ErrorPoint]) -> Comparison:
     table = Table(["net", "training error, %", "validation error, %"])
     for preset in options.presets:
         last = [point for point in found if point.preset == preset][-1]
@@ -116,7 +116,7 @@ def _report(options: Degradation, found: list[Point]) -> Comparison:
     )
 
 
-def _curves(presets: Sequence[str], found: list[Point]) -> Figure:
+def _curves(presets: Sequence[str], found: list[ErrorPoint]) -> Figure:
     """Training error to the left, validation error to the right."""
     figure, grid = panels(1, 2, sharey=True)
     for axes, side in zip(grid.flat, ("training", "validation"), strict=True):

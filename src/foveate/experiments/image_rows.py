@@ -21,7 +21,7 @@ from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Options
 from foveate.experiments.flops import flops
 from foveate.experiments.measurement_cache import measure_once
-from foveate.forms.image import Image
+from foveate.forms.image import SquareImage
 from foveate.forms.label import Label, count_labels
 from foveate.forms.processor import Processor
 from foveate.training import CrossEntropy, Training
@@ -119,7 +119,7 @@ class ImageRows:
         splits = open_source(options.source, task="classify-image")
         channels = 1 if splits.train[0].read().mode == "L" else 3
         labels = count_labels(example.label for example in splits.train)
-        processor = Processor(Image(format=ImageFormat(options.size, channels)), Label(labels))
+        processor = Processor(SquareImage(format=ImageFormat(options.size, channels)), Label(labels))
         held_out = Dataset("validation", splits.dev.some(options.validation_images), "images")
         validation = list(BucketedBatches(OneBucket(held_out, processor), 250, 0).in_order())
         batches = BucketedBatches(OneBucket(splits.train, processor), options.batch, options.seed)

@@ -14,7 +14,7 @@ LEAST, MOST = 0.03, 1.95
 
 
 @dataclass(frozen=True)
-class Point:
+class LossPoint:
     """A trained model."""
 
     parameters: int
@@ -41,7 +41,7 @@ class Law:
         return self.E + self.A / parameters**self.a + self.B / tokens**self.b
 
 
-def fit(points: Sequence[Point]) -> Law:
+def fit(points: Sequence[LossPoint]) -> Law:
     """The law with the least sum of squared relative errors, none of its numbers negative.
 
     For given exponents the others are the solution of a linear problem, so a grid of exponents finds the optimum
@@ -66,7 +66,7 @@ def fit(points: Sequence[Point]) -> Law:
     return best(*fine)
 
 
-def exponent_ranges(points: Sequence[Point]) -> tuple[tuple[float, float], tuple[float, float]]:
+def exponent_ranges(points: Sequence[LossPoint]) -> tuple[tuple[float, float], tuple[float, float]]:
     """The least and greatest a and b of the fits that leave out one point each."""
     laws = [fit([*points[:place], *points[place + 1 :]]) for place in range(len(points))]
     a, b = [law.a for law in laws], [law.b for law in laws]

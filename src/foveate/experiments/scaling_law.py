@@ -21,7 +21,7 @@ from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.experiments.measurement_cache import conditions_note, measure_once
-from foveate.experiments.scaling_fit import Law, Point, exponent_ranges, fit
+from foveate.experiments.scaling_fit import Law, LossPoint, exponent_ranges, fit
 from foveate.training import CrossEntropy, Training
 from foveate.training.progress import Progress, learning_rate
 from foveate.training.update import Updater
@@ -88,7 +88,7 @@ def run(options: ScalingLaw, console: Console) -> Comparison:
             settings = _settings(options) | {"width": width, "layers": layers, "tokens": tokens}
             measure = partial(_measure, options, width, layers, train[: tokens + 1], held_out)
             found = measure_once(paths[name], settings, measure)
-            points.append(Point(found["parameters"], tokens, found["loss"]))
+            points.append(LossPoint(found["parameters"], tokens, found["loss"]))
             console.print(f"{name}: loss {points[-1].loss:.3f}", highlight=False)
     return _report(options, points, conditions_note(paths))
 
@@ -187,7 +187,7 @@ def _loss(model: torch.nn.Module, stream: Tensor, options: ScalingLaw) -> float:
     return losses / tokens
 
 
-def _report(options: ScalingLaw, points: list[Point], notes: list[str]) -> Comparison:
+def _report(options: ScalingLaw, points: list[LossPoint], notes: list[str]) -> Comparison:
     law, ranges = fit(points), exponent_ranges(points)
     measured = Table(["parameters N", "tokens D", "loss, nats a token", "the law's", "difference, %"])
     for point in points:
@@ -215,7 +215,7 @@ def _report(options: ScalingLaw, points: list[Point], notes: list[str]) -> Compa
     )
 
 
-def _figure(points: list[Point], law: Law) -> Any:
+def _figure(points: list[LossPoint], law: Law) -> Any:
     """Loss by tokens, a line for each size; and what was measured beside what the law says."""
     figure, ((axes,),) = panels(1, 1, width=6, height=4)
     sizes = sorted({point.parameters for point in points})

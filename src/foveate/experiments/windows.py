@@ -24,7 +24,7 @@ LONG = 1024
 
 
 @dataclass
-class Windows(Options):
+class WindowRadii(Options):
     """Train a translator (emoji names) and a tagger (Brown corpus) with self-attention in a window, by its radius.
 
     Rows that are already in `--out` are not trained again; an interrupted training is resumed.
@@ -40,10 +40,10 @@ class Windows(Options):
     """Measurements of each speed, of which the median counts."""
 
 
-OPTIONS = Windows
+OPTIONS = WindowRadii
 
 
-def run(options: Windows, console: Console) -> Comparison:
+def run(options: WindowRadii, console: Console) -> Comparison:
     """Train the rows that are not trained yet, and measure all. Raises UserError for invalid options."""
     check_growing("radii", options.radii)
     for name in ("translator_steps", "tagger_steps", "repeats"):

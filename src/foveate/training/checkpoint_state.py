@@ -10,7 +10,7 @@ from torch import Tensor
 
 from foveate import bundle
 from foveate.bundle import MODEL
-from foveate.tensor_parts import Parts, folders_of, open_tensors, part_name, parts_of, read_whole, write_part
+from foveate.tensor_parts import TensorParts, folders_of, open_tensors, part_name, parts_of, read_whole, write_part
 from foveate.training.batches import Remembering
 from foveate.training.optimizer_state import numbered_state, restore_optimizer
 from foveate.training.parallel import Placement, Processes
@@ -34,7 +34,7 @@ def own_state(placement: Placement, optimizer: torch.optim.Optimizer) -> dict[st
     return {name: part for name, part in parts.items() if part is not None}
 
 
-def write_parts(path: Path, state: Mapping[str, tuple[Tensor, tuple[int, ...]]], processes: Processes) -> Parts:
+def write_parts(path: Path, state: Mapping[str, tuple[Tensor, tuple[int, ...]]], processes: Processes) -> TensorParts:
     """Write the state of each process into a file of a folder beside `path`, which all of them see.
 
     A checkpoint that is there keeps its parts.
@@ -50,7 +50,9 @@ def write_parts(path: Path, state: Mapping[str, tuple[Tensor, tuple[int, ...]]],
     names = [part_name(rank, processes.size) for rank in range(processes.size)]
     digest = write_part(folder / names[processes.rank], state)
     found = processes.gather({"digest": torch.tensor(list(bytes.fromhex(digest)), dtype=torch.uint8)})
-    return Parts(folder, {name: bytes(one["digest"].tolist()).hex() for name, one in zip(names, found, strict=True)})
+    return TensorParts(
+        folder, {name: bytes(one["digest"].tolist()).hex() for name, one in zip(names, found, strict=True)}
+    )
 
 
 def wrong_parts(path: Path, placement: Placement, processes: Processes) -> int:

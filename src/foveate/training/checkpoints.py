@@ -30,7 +30,7 @@ from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import parse_json
 from foveate.tensor_files import read_metadata, write_tensors
-from foveate.tensor_parts import Parts, folders_of, parts_of, read_whole
+from foveate.tensor_parts import TensorParts, folders_of, parts_of, read_whole
 from foveate.training.checkpoint_state import (
     other_state,
     own_state,
@@ -93,7 +93,7 @@ class Checkpoints:
         self._wrong.discard(progress.step)
         self.latest = replace(progress)
 
-    def _write(self, tensors: Mapping[str, Tensor], progress: Progress, parts: Parts | None = None) -> None:
+    def _write(self, tensors: Mapping[str, Tensor], progress: Progress, parts: TensorParts | None = None) -> None:
         metadata = {"progress": json.dumps(asdict(progress)), "fixed": json.dumps(self.fixed)}
         metadata |= {"format": WHOLE} if parts is None else {"format": PARTED, **parts.note()}
         with self._noting_what_is_intact():

@@ -25,7 +25,7 @@ class TokenPair(NamedTuple):
     target: Numbers
 
 
-class Side(NamedTuple):
+class SideTokenizer(NamedTuple):
     """How one side of all pairs is read."""
 
     tokenizer: Tokenizer
@@ -70,7 +70,7 @@ class PairBuckets:
         self,
         text: ParallelText,
         batching: Batching[Any],
-        sides: tuple[Side, Side],
+        sides: tuple[SideTokenizer, SideTokenizer],
         max_length: int,
         size: int = 100_000,
     ) -> None:

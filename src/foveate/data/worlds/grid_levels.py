@@ -39,7 +39,7 @@ NOTHING = 2
 
 
 class GridLevel:
-    """One level, laid out by a seed; a `foveate.data.worlds.named.Scene`."""
+    """One level, laid out by a seed; a `foveate.data.worlds.named.VisualWorld`."""
 
     space = ActionSpace("choices", len(ACTIONS))
 

@@ -46,7 +46,7 @@ GAIN = 10
 
 
 class PandaWorld:
-    """One episode of a robot, whose goal a seed decides; a `foveate.data.worlds.named.Scene`.
+    """One episode of a robot, whose goal a seed decides; a `foveate.data.worlds.named.VisualWorld`.
 
     All worlds of one name share a simulator. It repeats an episode from its seed, so a world is its seed and its
     actions: these are replayed where another world acted in between.

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
-from foveate.sight.adapters.flash import Positions, packed_positions, padded_positions, with_positions
+from foveate.sight.adapters.flash import TextPositions, packed_positions, padded_positions, with_positions
 from foveate.sight.call_adapter import CallAdapter
 from foveate.sight.recorder import Recorder
 
@@ -102,7 +102,7 @@ def _flash(adapter: CallAdapter, given: dict[str, Any]) -> Call:
     return with_positions(call, _positions(given, steps, keys), (behind, 0 if _causal(given) else behind))
 
 
-def _positions(given: dict[str, Any], steps: int, keys: int) -> Positions:
+def _positions(given: dict[str, Any], steps: int, keys: int) -> TextPositions:
     mask, positions, device = given.get("attention_mask"), given.get("position_ids"), given["query"].device
     if mask is not None:
         return padded_positions(mask[:, -keys:].bool(), steps)
