@@ -17,7 +17,7 @@ from foveate.data.sounds.files import Waveform, read_sound
 from foveate.data.sounds.spectrograms import LogMel
 from foveate.data.sounds.wav import check_wave_file
 from foveate.errors import UserError
-from foveate.forms.speech import SayOptions, Speech
+from foveate.forms.speech import SpeakOptions, Speech
 from foveate.tasks.answers.judges import recognised
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
@@ -119,14 +119,14 @@ def test_a_look_shows_each_token_over_those_before_it(run: Path) -> None:
 def test_what_cannot_be_said(run: Path, tmp_path: Path) -> None:
     speaker = foveate.load(run)
     with pytest.raises(UserError, match=r"^'z' was in no text of the training; it had such as a, b, c$"):
-        speaker.run("a z", SayOptions(out=tmp_path / "x.wav"))
+        speaker.run("a z", SpeakOptions(out=tmp_path / "x.wav"))
     with pytest.raises(UserError, match=r"x.mp3 must end in .wav$"):
         check_wave_file(tmp_path / "x.mp3")
     with pytest.raises(UserError, match=r"^could not write .*x.wav: there is no folder .*none$"):
         check_wave_file(tmp_path / "none" / "x.wav")
     with pytest.raises(UserError, match=r"codes is 1"):
         Speech(codes=1).check()
-    assert speaker.run(" ", SayOptions(out=tmp_path / "x.wav")).line == ""
+    assert speaker.run(" ", SpeakOptions(out=tmp_path / "x.wav")).line == ""
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ class LinearProbe(Options):
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeAccuracy:
     """What a linear classifier reads, and how often it is right, in percent."""
 
     features: str
@@ -71,7 +71,7 @@ def run(options: LinearProbe, console: Console) -> Comparison:
     features = [read_features(predictor, part, options.batch) for part in parts]
     probed = []
     for number, name in enumerate(features[0]):
-        probed.append(Probed(name, *probe([part[name] for part in features], labels, len(names))))
+        probed.append(ProbeAccuracy(name, *probe([part[name] for part in features], labels, len(names))))
         place = f"{number} of {len(features[0]) - 1}"
         console.print(f"{name} ({place}): {probed[-1].validation:.1f} % of validation images", highlight=False)
     return _report(options, probed, len(parts[0]))
@@ -154,7 +154,7 @@ def fit(features: Float[Tensor, "N C"], labels: Int[Tensor, "N"], classes: int, 
     return classifier
 
 
-def _report(options: LinearProbe, probed: list[Probed], images: int) -> Comparison:
+def _report(options: LinearProbe, probed: list[ProbeAccuracy], images: int) -> Comparison:
     pixels, *layers = probed
     best = max(layers, key=lambda one: one.validation)
     table = Table(["a linear classifier of", "validation, %", "test, %"])
@@ -171,7 +171,7 @@ def _report(options: LinearProbe, probed: list[Probed], images: int) -> Comparis
     )
 
 
-def _plot(pixels: Probed, layers: list[Probed]) -> Figure:
+def _plot(pixels: ProbeAccuracy, layers: list[ProbeAccuracy]) -> Figure:
     figure, ((axes,),) = panels(1, 1, 5.2, 3.4)
     line(axes, 0, range(len(layers)), [one.test for one in layers], "features of the layer")
     axes.axhline(pixels.test, color=GREY, linestyle="--", label="pixels")

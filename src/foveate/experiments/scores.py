@@ -61,8 +61,8 @@ OPTIONS = Scores
 
 
 @dataclass(frozen=True)
-class Learned:
-    """What one layer learned."""
+class ScoreResult:
+    """What one layer learned with a score."""
 
     score: str
     projected: str
@@ -128,7 +128,7 @@ def run(options: Scores, console: Console) -> Comparison:
     return _report(options, learned, seconds, grown)
 
 
-def _learn(options: Scores, score: str, projected: str) -> Learned:
+def _learn(options: Scores, score: str, projected: str) -> ScoreResult:
     torch.manual_seed(options.seed)
     model = Recall(options, score, PROJECTIONS[projected])
     optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
@@ -147,10 +147,10 @@ def _learn(options: Scores, score: str, projected: str) -> Learned:
             learned = step
             break
     entropy = float(-torch.special.xlogy(weights, weights).sum(-1).mean())
-    return Learned(score, projected, learned, 100 * sum(right[-LAST:]) / len(right[-LAST:]), entropy)
+    return ScoreResult(score, projected, learned, 100 * sum(right[-LAST:]) / len(right[-LAST:]), entropy)
 
 
-def _format(found: Learned) -> str:
+def _format(found: ScoreResult) -> str:
     return f"{found.steps}" if found.steps else f"{found.accuracy:.0f} % in the end"
 
 
@@ -169,7 +169,7 @@ def _prepared_step(name: str, length: int, width: int) -> partial[None]:
 
 
 def _report(
-    options: Scores, learned: list[Learned], seconds: dict[int, dict[str, float]], grown: dict[str, float | None]
+    options: Scores, learned: list[ScoreResult], seconds: dict[int, dict[str, float]], grown: dict[str, float | None]
 ) -> Comparison:
     longest = options.lengths[-1]
     cost = Table(
@@ -199,7 +199,7 @@ def _report(
     )
 
 
-def _plot(found: dict[tuple[str, str], Learned]) -> Figure:
+def _plot(found: dict[tuple[str, str], ScoreResult]) -> Figure:
     """Bars of the steps: a group for each score, a bar for each way to project."""
     figure = Figure(figsize=(7, 2.8), dpi=144, layout="constrained")
     axes = figure.subplots()

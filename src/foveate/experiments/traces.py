@@ -40,8 +40,8 @@ OPTIONS = Traces
 
 
 @dataclass(frozen=True)
-class Traced:
-    """One pass of a model."""
+class TracedPass:
+    """The operations of one pass of a model."""
 
     model: str
     mode: str
@@ -78,7 +78,7 @@ def run(options: Traces, console: Console) -> Comparison:
         model = _translator(name)
         for length in options.lengths:
             passes = _passes(model, length)
-            found += [Traced(name, mode, length, count_products(passes[mode])) for mode in MODES]
+            found += [TracedPass(name, mode, length, count_products(passes[mode])) for mode in MODES]
     return _report(options, found)
 
 
@@ -103,7 +103,7 @@ def _passes(model: Any, length: int) -> dict[str, Callable[[], object]]:
     return {"training": lambda: model(source, lengths, target), "test": stepped}
 
 
-def _report(options: Traces, found: list[Traced]) -> Comparison:
+def _report(options: Traces, found: list[TracedPass]) -> Comparison:
     columns = [(mode, length) for mode in MODES for length in options.lengths]
     table = Table(["model", *(f"{mode}, {length} tokens" for mode, length in columns), "in training"])
     by_case = {(one.model, one.mode, one.length): one.products for one in found}

@@ -149,8 +149,8 @@ class AudioSampling:
 
 
 @dataclass
-class SayOptions(AudioSampling):
-    """How texts are said."""
+class SpeakOptions(AudioSampling):
+    """How texts are spoken."""
 
     out: Path = Path("speech.wav")
     """The file to write (.wav). Words are said one after the other, several texts too."""
@@ -206,7 +206,7 @@ class Said(Answer):
 class Speech(OutputForm):
     """Audio tokens: inputs `target` (B, T) and targets `labels` (B, T)."""
 
-    options: ClassVar[type[Any]] = SayOptions
+    options: ClassVar[type[Any]] = SpeakOptions
     eval_options: ClassVar[type[Any]] = ListenOptions
     metric: ClassVar[str] = "nats"
     higher_is_better: ClassVar[bool] = False
@@ -284,7 +284,7 @@ class Speech(OutputForm):
             found += [[token - SPECIAL for token in one.tokens if token >= SPECIAL] or [0] for (one,) in drawn]
         return found
 
-    def write(self, answers: Sequence[Said], options: SayOptions) -> None:
+    def write(self, answers: Sequence[Said], options: SpeakOptions) -> None:
         samples = []
         for sound in (sound for answer in answers for sound in answer.sounds):
             samples += [sound.samples, np.zeros(round(PAUSE * sound.rate))]
