@@ -169,7 +169,7 @@ def load(folder: Path | str) -> Bundle:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise UserError(f"{folder} is {'a file, not a run folder' if folder.exists() else 'no folder'}")
+        raise UserError(f"{folder} is {'a file, not a run folder' if folder.exists() else 'not a folder'}")
     checkpoint = None
     if not (folder / CONFIG).is_file():
         checkpoint = newest_checkpoint(folder)

@@ -25,7 +25,7 @@ LARGEST = 2**63
 def from_dict(kind: type[Config], values: Any, where: str, others: bool = False) -> Config:
     """The dataclass `kind` (a tree of them) filled from a table of plain values; `where` names their origin in errors.
 
-    Raises UserError on a field that does not exist, is missing or has another type, and on what is no table. With
+    Raises UserError on a field that does not exist, is missing or has another type, and on what is not a table. With
     `others`, fields that do not exist are left out: a file of another program's may have more than we read.
     """
     if not isinstance(values, dict):

@@ -193,7 +193,7 @@ class Tokenizer(Protocol):
 
     @property
     def special(self) -> SpecialTokens:
-        """The token ids that are no text."""
+        """The token ids that are not text."""
 
     def __len__(self) -> int: ...
 

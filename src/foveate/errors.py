@@ -21,7 +21,7 @@ _LONG = re.compile(r"'[^']{401,}'|\S{401,}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "size calculation overflowed")
-"""How torch says it, on a CPU, on a GPU, and where the size is no number any more."""
+"""How torch says it, on a CPU, on a GPU, and where the size is not a number any more."""
 
 
 class UserError(ValueError):
@@ -98,7 +98,7 @@ def check_literals(config: Any) -> None:
 
 
 def at_least(least: int, name: str, value: float) -> None:
-    """Raise UserError for a `value` below `least`, one that is no number, and a count that none can be."""
+    """Raise UserError for a `value` below `least`, one that is not a number, and a count that none can be."""
     if not value >= least:
         raise UserError(f"{name} is {value}, but must be at least {least}")
     if isinstance(value, int):

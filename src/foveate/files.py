@@ -28,7 +28,7 @@ def check_writable(folder: Path) -> None:
     """Raise UserError where nothing can be written into a folder, which need not be there yet: a file is tried."""
     there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
     if not there.is_dir():
-        raise UserError(f"cannot write in {folder}: {there} is no folder")
+        raise UserError(f"cannot write in {folder}: {there} is not a folder")
     try:
         with TemporaryFile(dir=there):
             pass
@@ -39,7 +39,7 @@ def check_writable(folder: Path) -> None:
 def check_place(path: Path) -> None:
     """Raise UserError for a file that cannot be there: before the work, not after it."""
     if path.exists() and not path.is_file():
-        raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
+        raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'not a regular file'}")
     if not path.parent.is_dir():
         raise UserError(f"could not write {path}: there is no folder {path.parent}")
     check_writable(path.parent)
@@ -49,12 +49,12 @@ def check_place(path: Path) -> None:
 def written(path: Path) -> Iterator[Path]:
     """A temporary path to write to, which becomes `path` when the block ends well, and vanishes when it does not.
 
-    Raises UserError where the disk refuses, and for what is no file, such as a device; whatever was at `path` is then
+    Raises UserError where the disk refuses, and for what is not a file, such as a device; whatever was at `path` is then
     still there.
     """
     try:
         if path.exists() and not path.is_file():
-            raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
+            raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'not a regular file'}")
         path.parent.mkdir(parents=True, exist_ok=True)
         # A folder, because some writers put a temporary file beside theirs.
         with TemporaryDirectory(prefix=UNFINISHED, dir=path.parent, ignore_cleanup_errors=True) as workshop:

@@ -40,4 +40,4 @@ def read_xml(path: Path, what: str, most: int = limits.FILE) -> Element:
     except OSError as error:
         raise UserError(f"cannot read the {what} {path}: {error.strerror}") from None
     except (ParseError, ValueError, LookupError) as error:  # LookupError for an encoding that Python does not know
-        raise UserError(f"{path} is no {what}: {one_line(error)[:200]}") from None
+        raise UserError(f"{path} is not a {what}: {one_line(error)[:200]}") from None

@@ -96,7 +96,7 @@ def test_mistakes(fails: Callable[..., str], tmp_path: Path) -> None:
     for budget in ("0", "nan", "-1"):
         assert fails("gallery", f"--budget={budget}").startswith(f"budget is {budget}, but must be")
     (tmp_path / "file").touch()
-    assert fails("gallery", "cheap", "--out", str(tmp_path / "file")).endswith("file is no folder")
+    assert fails("gallery", "cheap", "--out", str(tmp_path / "file")).endswith("file is not a folder")
 
 
 def test_pages_are_embedded_and_paths_quoted() -> None:

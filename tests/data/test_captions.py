@@ -80,7 +80,7 @@ def test_what_is_no_table(images: Path, text: str, message: str) -> None:
 
 def test_what_is_no_file_of_captions(images: Path) -> None:
     (images / "x.json").write_text('{"images": [{"id": 1, "file_name": "a.png"}], "annotations": [{"image_id": 2}]}')
-    with pytest.raises(UserError, match=r"x\.json is no file of COCO captions: annotations.0.: missing value"):
+    with pytest.raises(UserError, match=r"x\.json is not a file of COCO captions: annotations.0.: missing value"):
         captioned_images([images / "x.json"])
 
 

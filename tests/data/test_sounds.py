@@ -105,7 +105,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(UserError, match=r"^could not read .*: it is a folder$"):
         read_sound(tmp_path)
     os.mkfifo(tmp_path / "pipe.wav")  # whose writer would be waited for
-    with pytest.raises(UserError, match=r"^could not read .*pipe.wav: it is no regular file$"):
+    with pytest.raises(UserError, match=r"^could not read .*pipe.wav: it is not a regular file$"):
         read_sound(tmp_path / "pipe.wav")
     monkeypatch.setattr(sounds, "LARGEST", 2**20)
     (tmp_path / "large.wav").write_bytes(bytes(2**20 + 1))

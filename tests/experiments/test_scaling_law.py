@@ -61,7 +61,7 @@ def test_models_are_trained_once_and_drawn(tmp_path: Path) -> None:
 def test_bad_options() -> None:
     for changes, message in (
         ({"widths": (32, 40)}, "there are 2 widths, but 3 numbers of layers"),
-        ({"widths": (32, 40), "layers": (1, 1)}, "widths has 40, which is no multiple of 32"),
+        ({"widths": (32, 40), "layers": (1, 1)}, "widths has 40, which is not a multiple of 32"),
         ({"widths": (32, 64), "layers": (1, 1), "tokens": (90_000, 95_000)}, "needs at least six models"),
     ):
         with pytest.raises(UserError, match=message):

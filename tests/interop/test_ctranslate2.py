@@ -45,7 +45,7 @@ def test_numbers_of_each_type(tmp_path: Path) -> None:
     assert file.tensor("alias").tolist() == file.tensor("half").tolist()
     assert file.tensor("eight").tolist() == [[0.5, -1], [0.75, 25]]
     assert int(file.tensors["heads"]) == 6
-    with pytest.raises(UserError, match=r"^'heads' is of the type int16, which is no floating-point number$"):
+    with pytest.raises(UserError, match=r"^'heads' is of the type int16, which is not a floating-point number$"):
         file.tensor("heads")
     with pytest.raises(UserError, match=r"^the WhisperSpec has no tensor 'other'$"):
         file.tensor("other")

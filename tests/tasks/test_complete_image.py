@@ -170,7 +170,7 @@ def test_a_run_goes_on_with_the_colours_that_it_knows(skill: Skill, tmp_path: Pa
 
 
 def test_what_cannot_be_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is no folder of images"):
+    with pytest.raises(UserError, match="is not a folder of images"):
         unlabelled_images([tmp_path / "missing"])
     with pytest.raises(UserError, match="there is no image in it"):
         unlabelled_images([tmp_path])

@@ -188,7 +188,7 @@ def test_folders_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"masks/1.png has 3 x 4 pixels, but its image 4 x 3"):
         masked_images([place])
     PIL.Image.new("RGB", (4, 3)).save(place / "masks/1.png")
-    with pytest.raises(UserError, match=r"masks/1.png is no mask"):
+    with pytest.raises(UserError, match=r"masks/1.png is not a mask"):
         masked_images([place])
     (place / "masks/1.png").unlink()
     with pytest.raises(UserError, match=r"images/1.jpg has no mask: there is no file"):

@@ -79,7 +79,7 @@ def _show(found: Evaluation) -> None:
     for heading in found.headings:
         table.add_column(Text(heading), justify="right")
     for row in found.rows:
-        table.add_row(*map(Text, map(printable, row)))  # a label such as [b] is no markup
+        table.add_row(*map(Text, map(printable, row)))  # a label such as [b] is not markup
     console = Console()
     console.print(table)
     for note in found.notes:

@@ -31,7 +31,7 @@ def training_rows(folder: Path) -> list[Row]:
     """The rows of a training; an incomplete last line of one that runs is left out."""
     path = folder / METRICS
     if not path.is_file():
-        raise UserError(f"{folder} has no {METRICS}: it is no training of foveate's")
+        raise UserError(f"{folder} has no {METRICS}: it is not a run of foveate's")
     rows = read_rows(path)
     if not rows:
         raise UserError(f"{path} has no rows yet")

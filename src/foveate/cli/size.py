@@ -39,7 +39,7 @@ USUAL = {
     "features": 64,
     "actions": 8,
 }
-"""Sizes that data decides, where they are no vocabulary and none are given."""
+"""Sizes that data decides, where they are not those of a vocabulary and none are given."""
 
 TRANSFORMER_LENGTH, OTHER_LENGTH = 1024, 128
 """Tokens of a sequence, where the model has positions for as many. A recurrent model takes a step for each."""

@@ -63,13 +63,13 @@ WAYS = {"plain": "plain", "neutral": "calibrated by neutral inputs", "batch": "c
 
 
 def run(options: PromptingExamples, console: Console) -> Comparison:
-    """Measure all numbers of examples. Raises UserError for a model that is no language model of a public folder."""
+    """Measure all numbers of examples. Raises UserError for a model that is not a language model of a public folder."""
     check_growing("examples", [count + 1 for count in options.examples])
     at_least(1, "draws", options.draws)
     at_least(1, "texts", options.texts)
     task = tasks.load(options.model)
     if not isinstance(task, Completer):
-        raise UserError(f"{options.model} is no public language model, such as smollm2")
+        raise UserError(f"{options.model} is not a public language model, such as smollm2")
     model = cast(CausalLanguageModel, task.model)
     splits = open_source(options.source, task="classify", announce=console.print)
     train, test = _pairs(splits.train), _pairs(splits.test)

@@ -102,7 +102,7 @@ def _check(options: ScalingLaw) -> None:
     for width, layers in zip(options.widths, options.layers, strict=True):
         at_least(1, "layers", layers)
         if width % HEAD:
-            raise UserError(f"widths has {width}, which is no multiple of {HEAD}, the width of a head")
+            raise UserError(f"widths has {width}, which is not a multiple of {HEAD}, the width of a head")
     if len(options.widths) * len(options.tokens) < 6:
         raise UserError("a law of five numbers needs at least six models: give more --widths or --tokens")
     at_least(ROWS * options.length, "tokens", options.tokens[0])

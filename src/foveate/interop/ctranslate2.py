@@ -40,7 +40,7 @@ class CTranslate2File:
             scale = self.tensors[name + SCALE].astype(np.float32)
             return stored.astype(np.float32) / scale.reshape(-1, *[1] * (stored.ndim - 1))
         if not np.issubdtype(stored.dtype, np.floating):
-            raise UserError(f"'{name}' is of the type {stored.dtype}, which is no floating-point number")
+            raise UserError(f"'{name}' is of the type {stored.dtype}, which is not a floating-point number")
         return stored.astype(np.float32)
 
 

@@ -76,7 +76,7 @@ class GGUF:
         """A tensor in single precision. Raises UserError where it is not whole."""
         (kind, start), shape = self._places[name], self.shapes[name]
         if math.prod(shape) % kind.numbers:
-            raise UserError(f"the GGUF file is damaged: '{name}' is no whole number of blocks of {kind.numbers}")
+            raise UserError(f"the GGUF file is damaged: '{name}' is not a whole number of blocks of {kind.numbers}")
         size = math.prod(shape) // kind.numbers * kind.bytes
         blocks = self._data[start : start + size]
         if len(blocks) < size:

@@ -173,7 +173,7 @@ def _model_class(transformers: Any, config: Any, folder: Path) -> Any:
         if isinstance(kind, type) and issubclass(kind, base) and getattr(kind, "config_class", None) is type(config):
             return kind
     raise UserError(
-        f"{folder} is a {', '.join(map(str, config.architectures))}, which is no model of transformers "
+        f"{folder} is a {', '.join(map(str, config.architectures))}, which is not a model of transformers "
         f"{transformers.__version__}; code in the folder is never run"
     )
 

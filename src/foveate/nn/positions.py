@@ -33,7 +33,7 @@ class SinusoidalPositions(nn.Module):
 class LearnedPositions(nn.Module):
     """A learned vector for each of `length` positions. Longer sequences are an error.
 
-    The first `offset` rows of the table are no positions (RoBERTa has 2).
+    The first `offset` rows of the table are not positions (RoBERTa has 2).
     """
 
     def __init__(self, length: int, width: int, offset: int = 0) -> None:

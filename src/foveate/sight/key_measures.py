@@ -91,7 +91,7 @@ def counted_queries(
 ) -> Bool[Tensor, "B T"]:
     """Which of `count` queries count in each example, from their lengths (B,) or a mask (B, T) of booleans, 0 and 1.
 
-    Raises UserError for another shape, and for numbers that are no lengths or no mask.
+    Raises UserError for another shape, and for numbers that are neither lengths nor a mask.
     """
     try:
         given = torch.as_tensor(queries).to(device)

@@ -14,7 +14,7 @@ from foveate.errors import UserError
 
 @dataclass(frozen=True)
 class Grid:
-    """Patches of a picture, row by row, after tokens that are no patch."""
+    """Patches of a picture, row by row, after tokens that are not patches."""
 
     height: int
     """In patches."""

@@ -90,7 +90,7 @@ class Panel:
     windows: tuple[Windows, Windows] | None = None
     """The windows of queries and keys in a picture, if attention is limited to windows."""
     rollout: bool = False
-    """Whether it is no site of the model, but the rollout through a stack of its layers."""
+    """Whether it is not a site of the model, but the rollout through a stack of its layers."""
 
     @property
     def heads(self) -> int:

@@ -114,7 +114,7 @@ def open_source(
 
 def _find(name: str, task: str) -> Source:
     if name not in SOURCES and name and Path(name).exists():
-        raise UserError(f"'{name}' is no text by name; to learn from the file, give --data {name}")
+        raise UserError(f"'{name}' is not a text by name; to learn from the file, give --data {name}")
     if name not in SOURCES:
         raise unknown("source", name, SOURCES)
     source = SOURCES[name]

@@ -63,7 +63,7 @@ def repository(name: str) -> Repository:
     path, mark, revision = name.removeprefix(PREFIX).partition("@")
     named = _NAME.fullmatch(path) and ".." not in name and not path.endswith(".git")
     if not named or (mark and not _REVISION.fullmatch(revision)):
-        raise UserError(f"{name} is no name of a hub's repository; it is hub:ORGANISATION/NAME, or with @REVISION")
+        raise UserError(f"{name} is not a name of a hub's repository; it is hub:ORGANISATION/NAME, or with @REVISION")
     return Repository(path, revision or None)
 
 

@@ -52,7 +52,7 @@ class HubTable:
 
     @classmethod
     def of(cls, name: str) -> "HubTable":
-        """Raises UserError for what is no such name."""
+        """Raises UserError for any other name."""
         path, *more = name.removeprefix(PREFIX).split(":")
         if len(more) > 2:
             raise UserError(
@@ -60,7 +60,7 @@ class HubTable:
             )
         split, columns = [*more, "", ""][:2]
         if not re.fullmatch(r"[\w.+/-]*", split) or ".." in split or split.startswith("/"):
-            raise UserError(f"{name}: {split} is no name of a split, such as train or en/train")
+            raise UserError(f"{name}: {split} is not a name of a split, such as train or en/train")
         return cls(repository(f"{PREFIX}{path}"), split or "train", tuple(filter(None, columns.split(","))))
 
 

@@ -1,4 +1,4 @@
-"""Lines of text as the user gives them, in files, streams and arguments; what is no text is told with its place."""
+"""Lines of text as the user gives them, in files, streams and arguments; what is not text is told with its place."""
 
 import gzip
 import hashlib
@@ -15,7 +15,7 @@ TEXTS = (".txt", ".txt.gz")
 """How the names of the texts in a folder end."""
 
 MOST_BYTES_OF_LINE = 4 * 2**20
-"""A longer line is no sentence, document or row of a table, and would be held in memory many times over."""
+"""A longer line is not a sentence, document or row of a table, and would be held in memory many times over."""
 
 MOST_EXPANSION = 50
 """A compressed file of text grows to ten times its size at most; one that grows more than this was made to do harm."""
@@ -44,7 +44,7 @@ def as_paths(given: Paths) -> tuple[Path, ...]:
     try:
         return (Path(given),) if isinstance(given, str | Path) else tuple(map(Path, given))
     except TypeError:
-        raise UserError(f"{show_value(given)} is no path, and no list of paths") from None
+        raise UserError(f"{show_value(given)} is not a path, and no list of paths") from None
 
 
 def digest(path: Path) -> str:

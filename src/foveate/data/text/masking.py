@@ -79,7 +79,7 @@ class Masked:
 
 
 def hidden_places(row: Numbers, share: float, generator: np.random.Generator | None, special: SpecialTokens) -> Numbers:
-    """Places of a share of the words of a row, at least one of them, in their order; special tokens are no words."""
+    """Places of a share of the words of a row, at least one of them, in their order; special tokens are not words."""
     generator = generator or np.random.default_rng(zlib.crc32(row.tobytes()))
     words = np.flatnonzero(row >= special.first_word)
     if not len(words):

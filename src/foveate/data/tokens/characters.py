@@ -13,7 +13,7 @@ from foveate.data.ragged import Numbers
 from foveate.data.tokens.tokenizers import SPACE, UNKNOWN, SubwordTokenizer
 
 BEGIN_TEXT, END_TEXT, BEGIN_WORD, END_WORD, FILL = range(257, 262)
-"""Characters that are no bytes. Byte b is the character b + 1, and 0 fills words that are padding: the numbers of the
+"""Characters that are not bytes. Byte b is the character b + 1, and 0 fills words that are padding: the numbers of the
 published ELMo."""
 
 LONGEST = 50

@@ -46,7 +46,7 @@ class GridLevel:
     def __init__(self, name: str, seed: int, views: Views = "pixels") -> None:
         """`views` says how it is observed.
 
-        Raises UserError for a name that is no level, or where minigrid is not installed.
+        Raises UserError for a name that is not a level, or where minigrid is not installed.
         """
         self.views = views
         with _silence():

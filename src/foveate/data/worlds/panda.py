@@ -53,7 +53,7 @@ class PandaWorld:
     """
 
     def __init__(self, name: str, seed: int, views: Views = "pixels") -> None:
-        """Raises UserError for a name that is no world, for views that it has not, or where panda-gym is missing."""
+        """Raises UserError for a name that is not a world, for views that it has not, or where panda-gym is missing."""
         self.name, self.seed, self.views = name, seed, views
         self.done: list[Action] = []
         self.succeeded = False

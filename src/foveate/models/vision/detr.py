@@ -151,7 +151,7 @@ class DETR(nn.Module):
     def encode(
         self, pixels: Float[Tensor, "B c h w"], sizes: Int[Tensor, "B 2"] | None = None
     ) -> tuple[Float[Tensor, "B S C"], Float[Tensor, "B S C"], Bool[Tensor, "B i j"]]:
-        """The encoded places of the feature map row by row, their positions, and which are no padding."""
+        """The encoded places of the feature map row by row, their positions, and which are not padding."""
         grid = self.project(self.backbone.grid(pixels))
         inside = inside_images(pixels, grid, sizes)
         positions = grid_positions(inside, self.config.width, grid.dtype)

@@ -44,7 +44,7 @@ class ImageGPTConfig(HeadFields):
 
 
 class ImageGPT(nn.Module):
-    """Reads images of one size, pixel by pixel, row by row. `palette` (N, c) has the colours; it is no parameter."""
+    """Reads images of one size, pixel by pixel, row by row. `palette` (N, c) has the colours; it is not a parameter."""
 
     palette: Tensor
 

@@ -104,7 +104,7 @@ def with_positions(
 ) -> Call:
     """The call with a mask: a query attends to keys of its own text, within `window` = (before, after) positions.
 
-    A negative number is no limit. `slopes` (H,) or (B, H) are those of ALiBi.
+    A negative number is not a limit. `slopes` (H,) or (B, H) are those of ALiBi.
     """
     if slopes is not None:
         slopes = slopes.detach().reshape(-1 if slopes.ndim == 2 else 1, *call.leading[1:], 1, 1)
@@ -196,7 +196,7 @@ def _pairs(queries: Tensor, keys: Tensor, rows: range, columns: range, leading: 
 
 @dataclass(frozen=True, eq=False)
 class WindowMask(Mask):
-    """Allows keys of the same text, at most so far before and after the query; a negative number is no limit."""
+    """Allows keys of the same text, at most so far before and after the query; a negative number is not a limit."""
 
     positions: TextPositions
     before: int

@@ -1,7 +1,7 @@
 """Follows softmaxes that a model computes itself: evidence of attention that cannot be recorded.
 
 Routers and classifiers have a softmax, too. Attention weights differ in their use: they are multiplied with something
-that is no parameter. If something was added to them or they were divided before, they may be something else, such as
+that is not a parameter. If something was added to them or they were divided before, they may be something else, such as
 coefficients of residual streams, and the evidence is weak.
 """
 

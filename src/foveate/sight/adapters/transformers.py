@@ -95,7 +95,7 @@ def _call(adapter: CallAdapter, name: str, given: dict[str, Any]) -> Call | None
 
 
 def _flash(adapter: CallAdapter, given: dict[str, Any]) -> Call:
-    """The call of a function based on flash-attn, whose mask marks the tokens that are no padding."""
+    """The call of a function based on flash-attn, whose mask marks the tokens that are not padding."""
     call = adapter.call(given["query"], given["key"], given["value"], **_common(given))
     steps, keys, window = call.queries.shape[-2], call.keys.shape[-2], given.get("sliding_window")
     behind = window - 1 if window is not None and keys > window else -1
