@@ -93,7 +93,7 @@ class Batch:
         for name, value in (self.inputs | self.targets).items():
             if value.ndim and len(value) != len(self.weight):
                 raise ValueError(
-                    f"a batch with {len(self.weight)} examples and {len(value)} rows of '{name}' cannot be parted"
+                    f"a batch with {len(self.weight)} examples and {len(value)} rows of '{name}' cannot be separated"
                 )
         inputs = {name: value[chosen] if value.ndim else value for name, value in self.inputs.items()}
         targets = {name: value[chosen] for name, value in self.targets.items()}

@@ -1,4 +1,4 @@
-"""What a user did wrong, told in one clear line."""
+"""Mistakes of a user, each reported in one clear line."""
 
 import difflib
 import re
@@ -25,7 +25,7 @@ _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "size calculation ov
 
 
 class UserError(ValueError):
-    """A mistake in what the user gave, told in one clear line; the command line prints it and exits with `status`."""
+    """A mistake in what the user gave, in one clear line. The command line prints it and exits with `status`."""
 
     status = 2
 

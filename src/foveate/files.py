@@ -49,7 +49,7 @@ def check_place(path: Path) -> None:
 def written(path: Path) -> Iterator[Path]:
     """A temporary path to write to, which becomes `path` when the block ends well, and vanishes when it does not.
 
-    Raises UserError where the disk refuses, and for what is not a file, such as a device; whatever was at `path` is then
+    Raises UserError where the disk refuses, and for what is not a file, such as a device; what was at `path` is then
     still there.
     """
     try:
@@ -86,7 +86,7 @@ def is_file(path: Path) -> bool:
 
 
 def read_json(path: Path, most: int = limits.FILE) -> dict[str, Any]:
-    """The JSON object in `path`, of at most so many bytes. Raises UserError where it is damaged, or beyond the limits
+    """The JSON object in `path`, of at most `most` bytes. Raises UserError where it is damaged, or beyond the limits
     of `foveate.limits`."""
     value = read_json_value(path, most)
     if not isinstance(value, dict):
@@ -97,7 +97,7 @@ def read_json(path: Path, most: int = limits.FILE) -> dict[str, Any]:
 
 
 def read_json_value(path: Path, most: int = limits.FILE) -> Any:
-    """The JSON value in `path`, likewise."""
+    """The JSON value in `path`, with the same limits and errors."""
     limits.check_file(path, most)
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark

@@ -44,7 +44,10 @@ COUNTS = ("labels", "answers", "counts")
 
 
 def check_file(path: Path, most: int = FILE) -> None:
-    """Raise UserError for a file of more bytes than are read, and for what is not a regular file. A missing one passes."""
+    """Raise UserError for a file of more bytes than are read, and for a path that is not a regular file.
+
+    A missing file passes.
+    """
     if not os.path.exists(path):  # False of a name that no file can have; a Path's own method would raise
         return
     if not path.is_file():

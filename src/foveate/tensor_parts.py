@@ -52,7 +52,7 @@ class TensorParts:
         return {PARTS: json.dumps({"folder": self.folder.name, "files": self.digests})}
 
     def damaged(self, number: int = 0, of: int = 1) -> list[Path]:
-        """Files whose content is not what was written: of every file, or of one in so many."""
+        """Returns the damaged files. Only every `of`-th file is read, from `number` on."""
         return [path for path in self.paths[number::of] if file_digest(path) != self.digests[path.name]]
 
 

@@ -28,7 +28,7 @@ class _Bounded(TreeBuilder):
 
 
 def read_xml(path: Path, what: str, most: int = limits.FILE) -> Element:
-    """The root of an XML file of at most so many bytes. Raises UserError for a missing or damaged file, one that is
+    """The root of an XML file of at most `most` bytes. Raises UserError for a missing or damaged file, one that is
     nested too deeply and one with a document type; `what` says what it should be."""
     limits.check_file(path, most)
     if not os.path.exists(path):

@@ -60,7 +60,10 @@ def test_runs_without_an_adapter(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ("updates", "message"),
     [
         ({}, "the adapter has no updates"),
-        ({"layers.0.self.query.down": torch.zeros(3)}, "has the tensor 'layers.0.self.query.down', which is not an update"),
+        (
+            {"layers.0.self.query.down": torch.zeros(3)},
+            "the tensor 'layers.0.self.query.down', which is not an update",
+        ),
         ({"nothing.down": torch.zeros(3, 20)}, "has the tensor 'nothing.down', which is not an update"),
         ({"layers.0.self.query.side": torch.zeros(3, 20)}, "query.side', which is not an update"),
     ],

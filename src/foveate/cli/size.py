@@ -169,7 +169,7 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _layouts(gpus: int, heads: int) -> dict[str, tuple[int, int]]:
-    """The shards and the tensor-parallel parts of each way to lie on so many devices. Heads are not split."""
+    """The shards and the tensor-parallel parts of each way to divide the model among `gpus`. Heads are not split."""
     parts = max(parts for parts in range(1, min(gpus, TENSOR_PARALLEL) + 1) if gpus % parts == 0 == heads % parts)
     found = {"a whole model on each device": (1, 1)}
     if gpus > 1:

@@ -141,7 +141,7 @@ class Dataset(Generic[E]):
 
     def held_out_whole(self, every: int, whole: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"] | None:
         """As `held_out`; one in `every` of the wholes that examples are parts of, such as documents, with all its
-        parts. None where there are not so many wholes."""
+        parts. None where there are fewer wholes."""
         numbers = dict[str, int]()
         own = np.fromiter((numbers.setdefault(whole(one), len(numbers) + 1) for one in self), np.int64, len(self))
         if len(numbers) < every:
@@ -166,5 +166,5 @@ class Dataset(Generic[E]):
         return (self._examples[number] for number in range(0, len(self), max(1, -(-len(self) // count))))
 
     def strided(self, number: int, of: int) -> "Dataset[E]":
-        """One of so many parts: every `of`-th example, beginning at `number`."""
+        """Returns one of `of` parts: every `of`-th example, beginning at `number`."""
         return Dataset(self.name, _Chosen(self._examples, np.arange(number, len(self), of)), self.unit, self.notes)

@@ -44,7 +44,7 @@ class AlignmentQuality:
 
 
 def messages(text: ParallelText, source: Tokenizer, target: Tokenizer) -> list[TokenizedMessage]:
-    """The messages whose names can be told apart."""
+    """The messages whose names can be distinguished."""
     found = []
     for (left, right), emoji in zip(text, text.notes, strict=True):
         if is_alignable(left, right, emoji):

@@ -105,7 +105,7 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
     splits = open_source("emoji", options.from_language, options.to_language)
     test = list(islice(zip(splits.test, splits.test.notes, strict=True), options.sentences))
     if not any(is_alignable(left, right, emoji) for (left, right), emoji in test):
-        raise UserError(f"none of {len(test)} messages has several names that can be told apart: increase sentences")
+        raise UserError(f"none of {len(test)} messages has several names that can be distinguished: increase sentences")
     unseen = ParallelText.from_pairs([pair for pair, _ in test], splits.test.name, [emoji for _, emoji in test])
     measured = {}
     for number, name in enumerate(options.rows, 1):

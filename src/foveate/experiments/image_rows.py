@@ -80,7 +80,7 @@ class ImageRows:
     def train(
         self, name: str, preset: str, changes: Mapping[str, Any], *, steps: int | None = None, budget: float = 0
     ) -> ImageRow:
-        """A row: a preset with changes of its sizes, trained for so many steps or within a budget of operations."""
+        """A row: a preset with changes of its sizes, trained for `steps` steps or within a budget of operations."""
         names = {one.name for one in fields(ImageOptions)} - {"out", "threads"}
         chosen = {name: getattr(self._options, name) for name in sorted(names)}
         of = {**chosen, "preset": preset, "changes": dict(changes), "steps": steps, "budget": budget}

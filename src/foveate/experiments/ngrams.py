@@ -28,7 +28,7 @@ PROGRAMS: dict[str, Callable[[bytes], bytes]] = {
 """What compresses the test text by itself: they have read nothing before it."""
 
 EVERY = 20
-"""One paragraph of so many is to test on, where no text is given for it."""
+"""One paragraph of this many is to test on, where no text is given for it."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class NgramBaselines(Options):
     data: tuple[Path, ...] = ()
     """Your own text instead: plain text files (or .gz), or folders of .txt files."""
     test: tuple[Path, ...] = ()
-    """Text to measure on, likewise. Without it one paragraph of 20 of the data is held out."""
+    """Text to measure on, in the same format. Without it one paragraph of 20 of the data is held out."""
     vocabulary: int = 6000
     """Subwords to learn, at most."""
     orders: tuple[int, ...] = (1, 2, 3, 5)
@@ -89,7 +89,7 @@ def run(options: NgramBaselines, console: Console) -> Comparison:
     notes = []
     for units in (_bytes(train, test), _subwords(train, test, options.vocabulary)):
         if lost := sum(row.count(LEARNED.unknown) for row in units.test if units.start == LEARNED.start):
-            notes.append(f"{lost:,} tokens of the test text are unknown, and foretold without their letters.")
+            notes.append(f"{lost:,} tokens of the test text are unknown, and predicted without their letters.")
         for order in sorted(set(options.orders)):
             found.append(_counted(units, order, words, size))
             console.print(f"{units.name}, n = {order}: {found[-1].bits_per_byte:.3f} bits per byte", highlight=False)

@@ -114,7 +114,7 @@ def _settings(options: ScalingLaw) -> dict[str, Any]:
 
 
 def _stream(prose: Prose, tokenizer: SubwordTokenizer, most: int) -> Tensor:
-    """The tokens of passages one after the other, at least `most` where there are so many."""
+    """The tokens of passages one after the other, at least `most` where there are enough."""
     found: list[int] = []
     part: list[Passage] = []
     for passage in prose.passages(PASSAGE):

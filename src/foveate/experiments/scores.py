@@ -32,7 +32,7 @@ PROJECTIONS: dict[str, tuple[bool, bool]] = {
 """Whether keys and values are projections of the items, by the name of the column."""
 
 LEARNED, LAST = 0.95, 20
-"""A layer has learned once this share of the answers of so many steps is right."""
+"""A layer has learned once this share of the answers of this many steps is right."""
 
 
 @dataclass

@@ -69,7 +69,7 @@ class Size:
 def measure_size(model: nn.Module, batch: int, length: int, slices: int = 1) -> Size:
     """The counts of a model on the device "meta". Raises UserError for inputs that are not known.
 
-    What norms and dropout between split layers keep is counted for one of so many slices of the sequence.
+    What norms and dropout between split layers keep is counted for one of `slices` parts of the sequence.
     """
     inputs, tokens = _inputs(model, batch, length)
     own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
@@ -169,7 +169,7 @@ def measure_preset(
 
 
 def measure_part(name: str, sizes: Mapping[str, Any], batch: int, length: int, parts: int) -> Size:
-    """The counts of what one of so many devices has of a preset whose layers they split (tensor parallelism).
+    """The counts of what one of `parts` devices has of a preset whose layers they split (tensor parallelism).
 
     That is a model with a part of the heads, of the hidden units and of the vocabulary, at the full width. Norms and
     the sums between layers act on a slice of the sequence. Raises UserError for a model that they cannot split.

@@ -47,7 +47,7 @@ class RowResult:
 def train_row(
     task: str, recipe: Mapping[str, Any], steps: int, options: Options, folder: Path, console: Console
 ) -> RowResult:
-    """The results of a training of so many steps, which is done or resumed unless `folder` has them."""
+    """The results of a training of `steps` steps, which is done or resumed unless `folder` has them."""
     training = {
         "steps": steps,
         "learning_rate": 3e-3,

@@ -1,4 +1,4 @@
-"""Restricted self-attention: a translator and a tagger that look at most so many positions away, by radius."""
+"""Restricted self-attention: a translator and a tagger that look at most a few positions away, by radius."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -35,7 +35,7 @@ HEAD_FIELDS = ("window", "split", "head_widths")
 
 
 def require_defaults(config: Any, plain: Any, names: Iterable[str], public: str) -> None:
-    """UserError, in one line, for a config whose fields of these `names` are others than those of a `plain` one.
+    """UserError, in one line, for a config whose fields of these `names` are other than those of a `plain` one.
 
     `public` is what the library calls the model, such as "transformers' BERT".
     """

@@ -197,4 +197,6 @@ def _check(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], key_map: K
                 f"{folder}: '{name}' is {tuple(state[name].shape)}, but {tuple(tensor.shape)} by its config.json"
             )
         if tensor.is_floating_point() and not state[name].is_floating_point():
-            raise UserError(f"{folder}: '{name}' is of the type {state[name].dtype}, which is not a floating-point number")
+            raise UserError(
+                f"{folder}: '{name}' is of the type {state[name].dtype}, which is not a floating-point number"
+            )

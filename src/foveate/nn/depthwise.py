@@ -12,7 +12,7 @@ MOST_PLACES = 256
 """Places of the largest map whose gradient is computed by products of all places."""
 
 IMAGES = 3
-"""A map may have so many times as many places as there are images: with few images oneDNN is faster."""
+"""A map may have this many times as many places as there are images: with few images oneDNN is faster."""
 
 FAST_KERNEL = 3
 """Rows and columns of the weights whose gradient oneDNN computes fast in every precision."""

@@ -28,7 +28,7 @@ class View:
     places: Int[Tensor, "B P"] | None = None
     """Positions of the queries; None if they are those of the keys."""
     segments: Int[Tensor, "B P"] | None = None
-    """Segments of the queries; None if segments are not told apart."""
+    """Segments of the queries; None if segments are not distinguished."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class StreamMemory:
 
 
 class Stream(nn.Module):
-    """The attention of one stream: a module of its own, so that a look tells the streams apart."""
+    """The attention of one stream: a module of its own, so that a look distinguishes the streams."""
 
     attends = True
 

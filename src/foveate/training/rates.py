@@ -50,6 +50,6 @@ def _inside(name: str, place: str) -> bool:
 
 
 def _places(names: Iterable[str], most: int | None = None) -> set[str]:
-    """All beginnings of the names, of at most so many parts."""
+    """All beginnings of the names, of at most `most` parts."""
     parts = [name.split(".")[:most] for name in names]
     return {".".join(each[:depth]) for each in parts for depth in range(1, len(each) + 1)}

@@ -76,7 +76,7 @@ class TensorBoard:
 
 
 class Called:
-    """Calls a function with each row. One that fails is told of once and not called again: the training goes on."""
+    """Calls a function with each row. If it fails, this is reported once, and the training goes on without it."""
 
     def __init__(self, function: Callback, console: Console) -> None:
         self.function, self.console = function, console

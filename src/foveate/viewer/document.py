@@ -158,7 +158,7 @@ def make_document(
 
 
 def keys_per_query(queries: int, keys: int, share: int, windows: tuple[Windows, Windows] | None = None) -> int:
-    """The number of keys to keep for each query, if a head has a share of so many weights; all if they almost fit."""
+    """The number of keys to keep for each query, if a head has a share of its weights; all if they almost fit."""
     if 4 * queries * keys <= 5 * share:
         return keys
     least = TOP_KEYS if max(queries, keys) <= LONG else TOP_KEYS_LONG

@@ -30,7 +30,7 @@ LATER = "·"
 """First character of a piece that continues a word."""
 
 EVEN = 0.16
-"""A map is nearly even if its rows are, on average, within so many nats of the same weight on each of their keys."""
+"""A map is nearly even if its rows are, on average, within this many nats of the same weight on each of their keys."""
 
 EVEN_MARK = "  nearly even"
 """What follows the title of such a map, in grey."""

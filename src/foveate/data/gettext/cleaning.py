@@ -1,4 +1,4 @@
-"""Messages of programs as sentences: what a message holds besides its words is taken off, and some are not sentences."""
+"""Makes sentences of the messages of programs: takes off what is not words, and leaves out what is not a sentence."""
 
 import html
 import re

@@ -16,7 +16,7 @@ from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.spectrograms import LogMel
 
 QUIETEST = -6.0
-"""Powers of ten below the loudest place of a sound that are told apart; what is quieter counts as this."""
+"""Powers of ten below the loudest place of a sound that are kept; what is quieter counts as this."""
 
 ROUNDS = 60
 """Rounds in which the phases of a sound are estimated."""

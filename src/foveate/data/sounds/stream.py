@@ -23,7 +23,7 @@ STRETCH = 0.05
 """Seconds of the stretches whose loudness is compared."""
 
 Read = Callable[[int], bytes]
-"""Reads so many bytes, or fewer at the end of the stream."""
+"""Reads this many bytes, or fewer at the end of the stream."""
 
 
 def sounds_from_pipe(read: Read, longest: float, raw: int | None = None) -> Iterator[tuple[float, Waveform]]:

@@ -97,7 +97,7 @@ def open_source(
     """The named source of the given task, split; fetched into the cache when it is not there yet.
 
     Several names with "+" between them are one source, see `union`. The two languages count where the source has
-    languages. `announce` is told in one line what is fetched, how large it is and under which licence. Raises UserError
+    languages. `announce` receives one line: what is fetched, how large it is and under which licence. Raises UserError
     on an unknown source or language, on a source that serves another task, and when fetching fails.
     """
     sources = [_find(part.strip(), task) for part in name.split("+")]

@@ -27,7 +27,7 @@ NEW = "new relation"
 
 
 PRESENCE = 2
-"""To learn from: at most so many things of a scene are asked for, and as many that are not there."""
+"""To learn from: at most this many things of a scene are asked for, and as many that are not there."""
 
 
 def open_emoji_questions(before_fetch: BeforeFetch) -> Splits[Dataset[ImageQuestion]]:

@@ -1,4 +1,4 @@
-"""Lines of text as the user gives them, in files, streams and arguments; what is not text is told with its place."""
+"""Lines of text as the user gives them, in files, streams and arguments; what is not text is reported with its line."""
 
 import gzip
 import hashlib
@@ -135,7 +135,7 @@ def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
     for number, line in enumerate(_bounded(stream), 1):
         if len(line) > MOST_BYTES_OF_LINE:
             raise UserError(
-                f"line {number} of {name} is longer than {MOST_BYTES_OF_LINE // 2**20} MiB: part it into lines"
+                f"line {number} of {name} is longer than {MOST_BYTES_OF_LINE // 2**20} MiB: split it into lines"
             )
         try:
             text = line.decode()

@@ -62,8 +62,8 @@ class TokenPairs(Sequence[TokenPair]):
 class PairBuckets:
     """The buckets of a text that may be larger than memory; iterating tokenises those that are not kept.
 
-    Pairs with more than `max_length` tokens on a side (those around it not counted) are left out, counted, and told by
-    `report`.
+    Pairs with more than `max_length` tokens on a side (those around it not counted) are left out, counted, and
+    reported by `report`.
     """
 
     def __init__(

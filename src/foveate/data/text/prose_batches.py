@@ -34,7 +34,7 @@ def encode_passages(
     most: float = math.inf,
     conditions: Mapping[str, int] = MappingProxyType({}),
 ) -> list[PassageTokens]:
-    """The passages of at most so many tokens. They are read once, in pieces."""
+    """The passages of at most `most` tokens. They are read once, in pieces."""
     return list(stream_passages(passages, tokenizer, most, conditions))
 
 

@@ -1,4 +1,4 @@
-"""Words in any script: in some, such as Chinese, Japanese and Thai, no space parts them."""
+"""Words in any script: in some, such as Chinese, Japanese and Thai, no space separates them."""
 
 import re
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def unspaced(texts: Iterable[str]) -> bool:
-    """Whether most letters of the texts are of scripts that do not part words by spaces."""
+    """Whether most letters of the texts are of scripts that do not separate words by spaces."""
     letters, found = 0, 0
     for text in texts:
         found += len(_UNSPACED.findall(text))

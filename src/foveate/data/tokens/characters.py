@@ -20,7 +20,7 @@ LONGEST = 50
 """Characters of a word, BEGIN_WORD and END_WORD included. Longer words are cut."""
 
 WIDEST = 7
-"""Every word is filled up by at least so many characters, if it is not cut: no filter is wider."""
+"""Every word is filled up by at least this many characters, if it is not cut: no filter is wider."""
 
 
 def spell(words: Iterable[str]) -> Numbers:

@@ -1,4 +1,4 @@
-"""Errors of tokenizers' library, which is written in Rust: told in one line instead of the library's own pages."""
+"""Errors of tokenizers' library, which is written in Rust: reported in one line instead of the library's own pages."""
 
 import os
 import threading

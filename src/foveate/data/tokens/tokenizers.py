@@ -33,7 +33,7 @@ a single digit, a run of punctuation; each with the space before it."""
 CHARACTERS = "."
 
 PIECES = rf"{SPACE}[^{SPACE}]+"
-"""What spaces part."""
+"""Splits at spaces."""
 
 JOINT = "@@( |$)"
 """The end of a piece that does not end its word, as subword-nmt writes it: "Was@@ ser@@ ball"."""

@@ -33,7 +33,7 @@ MOST_PLACES = 1_000
 """Places of the largest map: from each, all halls ahead are looked along."""
 
 MOST_KINDS = 100
-"""Floors, walls or items that can be told apart, at most: each is a number of all that is seen."""
+"""Floors, walls or items that can be distinguished, at most: each is a number of all that is seen."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def actions_between(path: Sequence[Pose], walk_map: WalkMap) -> list[int]:
 
 @dataclass
 class Sights:
-    """What can be told apart on maps, and how it becomes numbers."""
+    """The things that are distinguished on maps, and how they become numbers."""
 
     floors: tuple[str, ...]
     walls: tuple[str, ...]

@@ -33,7 +33,7 @@ NEAREST, FARTHEST = 0.1, 10.0
 """Metres from the camera that are drawn."""
 
 DEPTH = (0.6, 1.2)
-"""Metres from the camera between which depth is told: 255 and 0 in the image."""
+"""Metres from the camera between which depth is measured: 255 and 0 in the image."""
 
 MOST_STEPS = {"Reach": 10}
 """Actions until an episode is broken off; in other worlds panda-gym's own limit."""

@@ -132,4 +132,4 @@ PRESETS: dict[str, dict[str, Any]] = {
 TRAINING = {
     "imagegpt-tiny": {"learning_rate": 2e-3, "schedule": "cosine", "weight_decay": 0.05, "betas": (0.9, 0.95)},
 }
-"""The settings of training that suit a preset, where they are others than its task's."""
+"""The settings of training that suit a preset, where they differ from its task's."""

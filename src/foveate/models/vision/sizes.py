@@ -1,4 +1,4 @@
-"""What the families' sizes and images must satisfy, told to the user in one line."""
+"""Checks of the families' sizes and of images, which report a mistake in one line."""
 
 from torch import Tensor
 

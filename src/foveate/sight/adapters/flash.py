@@ -196,7 +196,8 @@ def _pairs(queries: Tensor, keys: Tensor, rows: range, columns: range, leading: 
 
 @dataclass(frozen=True, eq=False)
 class WindowMask(Mask):
-    """Allows keys of the same text, at most so far before and after the query; a negative number is not a limit."""
+    """Allows keys of the same text, at most these numbers of positions before and after the query. A negative number
+    sets no limit."""
 
     positions: TextPositions
     before: int
