@@ -59,8 +59,8 @@ def _watch(parent: int) -> None:
 
 
 def _torchrun_had_ended() -> bool:
-    """Whether torchrun ended before this process asked for its parent: then its store, which is there before any
-    process, refuses connections."""
+    """Returns whether torchrun ended before this process asked for its parent: then its store, which is there before
+    any process, refuses connections."""
     if os.environ.get(STORE_OF_TORCHRUN) != "True":
         return False
     try:

@@ -88,7 +88,7 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
 
 
 def _is_instance(value: Any, kind: Any) -> bool:
-    """Whether a value may be one of a union's: the outer type alone is looked at."""
+    """Returns whether a value may be one of a union's: the outer type alone is looked at."""
     kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     kind = get_origin(kind) or kind
     return not isinstance(kind, type) or isinstance(value, kind)

@@ -112,5 +112,5 @@ def at_most(most: float, name: str, value: float) -> None:
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Whether this is what an error means: torch raises the same kind for most that goes wrong."""
+    """Returns whether this is what an error means: torch raises the same kind for most that goes wrong."""
     return isinstance(error, MemoryError) or any(reason in str(error) for reason in _OUT_OF_MEMORY)

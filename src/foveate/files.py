@@ -78,7 +78,7 @@ def clear_unfinished(folder: Path) -> None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file. There is none of a name that no file can have, as one of 5,000 letters."""
+    """Returns whether there is a file. There is none of a name that no file can have, as one of 5,000 letters."""
     try:
         return path.is_file()
     except OSError:

@@ -33,7 +33,8 @@ def choose_waiting() -> None:
 
 
 def _lasts() -> bool:
-    """Whether this process is a command that lasts; `-m` stands for the program while Python looks for its module."""
+    """Returns whether this process is a command that lasts; `-m` stands for the program while Python looks for its
+    module."""
     program, *arguments = sys.argv or [""]
     return Path(program).name in ("foveate", "__main__.py", "-m") and arguments[:1] in [[verb] for verb in LASTING]
 

@@ -38,7 +38,7 @@ class Mask(ABC):
         return torch.Size()
 
     def same_as(self, other: "Mask | None") -> bool:
-        """Whether another mask is known to hide the same keys, as long as no tensor is written to."""
+        """Returns whether another mask is known to hide the same keys, as long as no tensor is written to."""
         return self is other
 
     def min_keys(self) -> int:

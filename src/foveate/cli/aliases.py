@@ -37,7 +37,7 @@ def short_names(known: Collection[str]) -> dict[str, str]:
 
 
 def repeated(arguments: Sequence[str]) -> bool:
-    """Whether an option is given twice."""
+    """Returns whether an option is given twice."""
     names = [word.partition("=")[0] for word in arguments if _is_option(word)]
     return len(set(names)) < len(names)
 

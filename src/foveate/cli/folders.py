@@ -54,7 +54,7 @@ def tell_unfinished(folder: Path) -> None:
 
 
 def _is_model(word: str) -> bool:
-    """Whether an argument is a folder with a model, or a name of trained weights."""
+    """Returns whether an argument is a folder with a model, or a name of trained weights."""
     files = (bundle.CONFIG, "adapter_config.json", f"{bundle.UNFINISHED}/{bundle.CONFIG}")
     return word in PRETRAINED or is_hub_name(word) or any(os.path.isfile(os.path.join(word, name)) for name in files)
 

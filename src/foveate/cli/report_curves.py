@@ -81,5 +81,5 @@ def table(value: Any) -> dict[str, Any]:
 
 
 def number(value: Any) -> TypeGuard[float]:
-    """Whether a value is a number that can be drawn."""
+    """Returns whether a value is a number that can be drawn."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300

@@ -181,7 +181,7 @@ def _layouts(gpus: int, heads: int) -> dict[str, tuple[int, int]]:
 
 
 def _fits(part: Size, memory: float, shards: int) -> str:
-    """Whether a device has the memory for its part of each layer, sharded, and what would."""
+    """Returns whether a device has the memory for its part of each layer, sharded, and what would."""
     needed = part.training_bytes(2, shards)
     if needed <= memory:
         return f"{_gigabytes(needed)}: fits"

@@ -55,7 +55,7 @@ def messages(text: ParallelText, source: Tokenizer, target: Tokenizer) -> list[T
 
 
 def is_alignable(left: str, right: str, emoji: str) -> bool:
-    """Whether a message has several names, and none contains a comma."""
+    """Returns whether a message has several names, and none contains a comma."""
     return 1 < len(emoji.split()) == len(left.split(", ")) == len(right.split(", "))
 
 

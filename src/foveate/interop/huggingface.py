@@ -74,7 +74,7 @@ def import_transformers() -> Any:
 
 
 def has_transformers() -> bool:
-    """Whether transformers is installed."""
+    """Returns whether transformers is installed."""
     try:
         import_transformers()
     except UserError:
@@ -143,7 +143,7 @@ def _public(name: str) -> str:
 
 
 def _installed(code: str) -> bool:
-    """Whether this version of flash attention is installed, so that transformers does not download it."""
+    """Returns whether this version of flash attention is installed, so that transformers does not download it."""
     check = getattr(import_transformers().utils, f"is_flash_attn_{code[-1]}_available", None)
     return check is not None and check()
 
@@ -179,5 +179,5 @@ def _model_class(transformers: Any, config: Any, folder: Path) -> Any:
 
 
 def _matters(name: str, model: Any) -> bool:
-    """Whether a tensor affects attention: heads and poolers come after it."""
+    """Returns whether a tensor affects attention: heads and poolers come after it."""
     return "pooler" not in name and (model.base_model is model or name.startswith(f"{model.base_model_prefix}."))

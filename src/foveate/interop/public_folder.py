@@ -63,7 +63,7 @@ class PublicModel:
 
 
 def is_public(folder: Path) -> bool:
-    """Whether a folder has a `config.json` of transformers, not of foveate."""
+    """Returns whether a folder has a `config.json` of transformers, not of foveate."""
     if not (folder / bundle.CONFIG).is_file():
         return (folder / "adapter_config.json").is_file()
     values = read_json(folder / bundle.CONFIG)
@@ -97,7 +97,7 @@ def layout_of(folder: Path) -> Layout:
 
 
 def reads_images(kind: Any) -> bool:
-    """Whether a "model_type" is one of models of images."""
+    """Returns whether a "model_type" is one of models of images."""
     return kind in MODEL_TYPES and bool(importlib.import_module(MODEL_TYPES[kind]).LAYOUT.image_processor)
 
 

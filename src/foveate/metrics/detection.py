@@ -66,7 +66,7 @@ def average_precision(found: Sequence[ScoredBoxes], right: Sequence[ScoredBoxes]
 
 
 def match(boxes: np.ndarray, things: np.ndarray) -> np.ndarray:
-    """Whether each detection, in the order given, gets an object, for each threshold."""
+    """Returns whether each detection, in the order given, gets an object, for each threshold."""
     hits = np.zeros((len(THRESHOLDS), len(boxes)), bool)
     if not len(boxes) or not len(things):
         return hits

@@ -21,7 +21,7 @@ class IdleRule:
     """A field that the config does not have, where the rule holds."""
 
     def is_idle(self, config: Any) -> bool:
-        """Whether a config has both fields, and the field does nothing."""
+        """Returns whether a config has both fields, and the field does nothing."""
         both = hasattr(config, self.other) and hasattr(config, self.field)
         if not both or (self.without and hasattr(config, self.without)):
             return False

@@ -80,7 +80,7 @@ class _Depthwise(torch.autograd.Function):
 
 
 def _many(x: Tensor) -> bool:
-    """Whether there are enough images for the products of all places."""
+    """Returns whether there are enough images for the products of all places."""
     return x.shape[2] * x.shape[3] <= min(MOST_PLACES, IMAGES * len(x))
 
 

@@ -95,7 +95,7 @@ class Recorder:
             self._in_call = False
 
     def is_selected(self, name: str) -> bool:
-        """Whether the `sites` of the look select a module."""
+        """Returns whether the `sites` of the look select a module."""
         return self._sites is None or any(fnmatchcase(name, pattern) for pattern in self._sites)
 
     def note_fast_path(self) -> None:

@@ -153,7 +153,8 @@ class Checkpoints:
         return progress, found["damaged"]
 
     def _has_wrong_parts(self, step: int, placement: Placement) -> bool:
-        """Whether some part of a checkpoint is not what was written. Processes that read parts share the work."""
+        """Returns whether some part of a checkpoint is not what was written. Processes that read parts share the
+        work."""
         if not step or not wrong_parts(self.path(step), placement, self.processes):
             return False
         self._wrong.add(step)

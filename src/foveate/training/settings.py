@@ -156,7 +156,7 @@ class Training:
         return self.steps is None and self.epochs is None and self.minutes is None
 
     def saves(self, step: int) -> bool:
-        """Whether a checkpoint is due after `step`."""
+        """Returns whether a checkpoint is due after `step`."""
         return step % self.save_every == 0 or step % self.validate_every == 0
 
     def fixed(self) -> dict[str, Any]:

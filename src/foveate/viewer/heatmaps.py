@@ -59,7 +59,7 @@ def draw(maps: Sequence[Alignment], columns: int) -> Figure:
 
 
 def _even(each: Alignment) -> bool:
-    """Whether a map has about the same weight on all keys of a row that have any."""
+    """Returns whether a map has about the same weight on all keys of a row that have any."""
     weights = each.weights.detach().float().cpu().numpy()
     weights = weights / np.maximum(weights.sum(1, keepdims=True), 1e-12)
     entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(1)

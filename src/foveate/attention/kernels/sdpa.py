@@ -133,7 +133,7 @@ def _block(
 
 
 def _alike(call: Call) -> bool:
-    """Whether all queries share one row of the mask."""
+    """Returns whether all queries share one row of the mask."""
     return call.bias is None and call.mask is not None and not call.mask.rowwise
 
 

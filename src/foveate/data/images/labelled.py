@@ -55,7 +55,7 @@ class ReadableImage(Example, Protocol):
 
 
 def is_damaged(example: ReadableImage) -> bool:
-    """Whether the image of an example cannot be decoded; one that is composed always can."""
+    """Returns whether the image of an example cannot be decoded; one that is composed always can."""
     if getattr(example, "identity", None) is not None:
         return False
     try:

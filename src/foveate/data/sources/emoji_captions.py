@@ -77,7 +77,7 @@ def _endless(drawings: Sequence[Sprite], first: int) -> Iterator[Scene]:
 
 
 def has_held_out_pair(scene: Scene) -> bool:
-    """Whether two things that follow each other in the caption are a pair that is held out."""
+    """Returns whether two things that follow each other in the caption are a pair that is held out."""
     return any(is_held_out(one.drawing.name, other.drawing.name) for one, other in pairwise(scene.things))
 
 

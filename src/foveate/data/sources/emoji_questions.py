@@ -67,7 +67,7 @@ def with_questions(scene: Scene) -> CaptionedImage | None:
 
 
 def is_new(left: str, right: str) -> bool:
-    """Whether a pair of neighbours is one of those that training never asks for."""
+    """Returns whether a pair of neighbours is one of those that training never asks for."""
     return is_held_out(left, right)
 
 
@@ -104,7 +104,7 @@ def _of_count(scene: Scene) -> ImageQuestion:
 
 
 def _of_presence(scene: Scene, name: str) -> ImageQuestion:
-    """Whether something is there."""
+    """Returns whether something is there."""
     thing = next((thing for thing in scene.things if thing.drawing.name == name), None)
     article = "an" if name[0] in "aeiou" else "a"
     return _question(scene, f"is there {article} {name}?", "no" if thing is None else "yes", "presence", thing)

@@ -54,7 +54,7 @@ class HubFile:
 
 
 def is_hub_name(name: object) -> bool:
-    """Whether a name or path begins with "hub:"."""
+    """Returns whether a name or path begins with "hub:"."""
     return str(name).startswith(PREFIX)
 
 
@@ -138,7 +138,7 @@ def explain(found: Repository, error: Exception) -> str:
 
 
 def _is_plain(path: str) -> bool:
-    """Whether a path stays in its folder and can be a file of it on every system."""
+    """Returns whether a path stays in its folder and can be a file of it on every system."""
     parts = path.split("/")
     return not set("\\:\0") & set(path) and all(part not in ("", ".", "..") for part in parts) and len(path) < 250
 

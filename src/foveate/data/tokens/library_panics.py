@@ -15,7 +15,7 @@ _writes = threading.RLock()
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether an error is a panic of Rust's, which is no Exception, and whose class cannot be imported."""
+    """Returns whether an error is a panic of Rust's, which is no Exception, and whose class cannot be imported."""
     return type(error).__name__ == "PanicException"
 
 

@@ -231,7 +231,7 @@ def open_library(path: Path) -> Tokenizer:
 
 
 def is_own(tokenizer: Tokenizer) -> bool:
-    """Whether the first entries are those of foveate's tokenizers."""
+    """Returns whether the first entries are those of foveate's tokenizers."""
     return tuple(tokenizer.id_to_token(number) for number in range(len(SPECIAL))) == SPECIAL
 
 
@@ -246,5 +246,5 @@ def _shown(piece: str, before: str) -> str:
 
 
 def _in_word(character: str) -> bool:
-    """Whether it is a letter, a mark on one, or a digit."""
+    """Returns whether it is a letter, a mark on one, or a digit."""
     return unicodedata.category(character)[0] in "LMN"

@@ -24,7 +24,7 @@ class ActionSpace:
         return f"{self.count} actions" if self.kind == "choices" else f"actions of {self.count} numbers"
 
     def serves(self, other: "ActionSpace") -> bool:
-        """Whether an agent with the other actions can act here: it may know some of the choices only."""
+        """Returns whether an agent with the other actions can act here: it may know some of the choices only."""
         same = self.count == other.count or (self.kind == "choices" and other.count < self.count)
         return self.kind == other.kind and same
 

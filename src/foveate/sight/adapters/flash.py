@@ -182,7 +182,7 @@ class TextPositions:
         return _pairs(self.queries, self.keys, rows, columns, leading, torch.sub)
 
     def same_text(self, rows: range, columns: range, leading: int) -> Bool[Tensor, "... T S"]:
-        """Whether query and key belong to one text."""
+        """Returns whether query and key belong to one text."""
         return _pairs(self.query_texts, self.key_texts, rows, columns, leading, torch.eq)
 
     def tensors(self) -> tuple[Tensor, ...]:

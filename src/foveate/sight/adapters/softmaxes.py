@@ -116,7 +116,7 @@ class SoftmaxTracker:
             self._track(result, changed or func in CHANGES)
 
     def _completes_softmax(self, func: Callable, args: tuple) -> bool:
-        """Whether a call is the last part of a softmax: exp(log_softmax(x)), or exp(x) divided by its sum."""
+        """Returns whether a call is the last part of a softmax: exp(log_softmax(x)), or exp(x) divided by its sum."""
         if func in EXPONENTIALS:
             return self._logs.get(id(args[0])) is args[0]
         if func in NORMALIZED:
@@ -128,7 +128,7 @@ class SoftmaxTracker:
         return sum(1 for size, sums in sizes if sums == 1 < size) == 1
 
     def _subtracts_log_sum(self, func: Callable, args: tuple) -> bool:
-        """Whether a call gives x - logsumexp(x)."""
+        """Returns whether a call gives x - logsumexp(x)."""
         below = args[1] if func in DIFFERENCES and len(args) > 1 else None
         return isinstance(below, Tensor) and self._log_sums.get(id(below)) is below
 
@@ -138,7 +138,8 @@ class SoftmaxTracker:
 
 
 def _still_weights(result: Any, source: Tensor) -> bool:
-    """Whether a result may still be weights: after dropout or without a sink, but not the few that a router selects."""
+    """Returns whether a result may still be weights: after dropout or without a sink, but not the few that a router
+    selects."""
     return isinstance(result, Tensor) and result.is_floating_point() and 2 * result.numel() > source.numel()
 
 

@@ -123,7 +123,7 @@ def _common(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _causal(given: dict[str, Any]) -> bool:
-    """Whether a layer without a mask is causal."""
+    """Returns whether a layer without a mask is causal."""
     causal = given.get("is_causal")
     return getattr(given["module"], "is_causal", True) if causal is None else causal
 

@@ -137,7 +137,7 @@ def _sum_parts(to_slices: bool) -> RowwiseParallel:
 
 
 def _has_parts(layer: nn.Module, parts: int) -> bool:
-    """Whether each of `parts` processes gets at least one row of a layer's weights."""
+    """Returns whether each of `parts` processes gets at least one row of a layer's weights."""
     rows = len(layer.weight)  # type: ignore[arg-type]
     return -(-rows // parts) * (parts - 1) < rows
 
