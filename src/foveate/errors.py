@@ -36,7 +36,7 @@ class UserError(ValueError):
 
 
 class OwnError(UserError):
-    """What one of several processes finds wrong where the others may find nothing, such as with its GPU."""
+    """An error that one of several processes finds where the others may find nothing, such as with its GPU."""
 
 
 class TextError(UserError):

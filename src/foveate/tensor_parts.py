@@ -48,7 +48,7 @@ class TensorParts:
         return [self.folder / name for name in sorted(self.digests)]
 
     def note(self) -> dict[str, str]:
-        """What the metadata of the file beside the folder says of it."""
+        """Returns the metadata about the folder for the file beside it."""
         return {PARTS: json.dumps({"folder": self.folder.name, "files": self.digests})}
 
     def damaged(self, number: int = 0, of: int = 1) -> list[Path]:
@@ -135,7 +135,7 @@ class _Piece:
     shape: Sequence[int]
 
     def read(self, wanted: Slices) -> tuple[Tensor, Slices] | None:
-        """What it has of the numbers that are wanted, and where among these it belongs."""
+        """Reads its part of the numbers that are wanted, and where among these it belongs."""
         here, there = [], []
         for one, begin, length in zip(wanted, self.begin, self.shape, strict=True):
             first, end = max(one.start, begin), min(one.stop, begin + length)
@@ -149,7 +149,7 @@ class _Piece:
 
 
 def _pieces(file: Any, path: Path) -> Iterator[tuple[str, _Piece]]:
-    """What an open file has: whole tensors, or parts where its metadata says where these begin."""
+    """Lists the tensors of an open file: whole tensors, or parts where its metadata says where these begin."""
     note = (file.metadata() or {}).get(BEGINS)
     begins = {} if note is None else parse_json(note, f"{path}, where its parts begin")
     for name, owner in owners(file, path).items():

@@ -49,7 +49,7 @@ def _cores_to_spare() -> bool:
 
 
 def other_running_threads() -> int:
-    """How many threads of other programs want a processor: who does so all the time is seen at each look."""
+    """Counts the threads of other programs that want a processor: who does so all the time is seen at each look."""
     seen = []
     for _ in range(_LOOKS):
         seen.append(int(RUNNING.read_text().split()[3].split("/")[0]) - 1)

@@ -15,7 +15,7 @@ from foveate.attention.shapes import cut, positions_in, precise
 
 
 class Mask(ABC):
-    """Which keys each query may look at."""
+    """A description of the keys that each query may look at."""
 
     @abstractmethod
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:

@@ -113,7 +113,7 @@ def with_sinks(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."]) ->
 
 
 class Selection(ABC):
-    """How an output is computed from scores and values."""
+    """The rule by which an output is computed from scores and values."""
 
     sinks: Float[Tensor, "..."] | None = None
     """Sinks of the softmax, if any; see `Soft`."""

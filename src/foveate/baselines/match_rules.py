@@ -15,8 +15,8 @@ def length_ratio(source: str, target: str) -> float:
 
 
 def shared_triples(source: str, target: str) -> float:
-    """How many of the texts' runs of three characters are in both, by the mean of what each has (Dice 1945): names,
-    numbers and related words are."""
+    """Computes how many of the texts' runs of three characters are in both, by the mean of what each has (Dice 1945):
+    names, numbers and related words are."""
     first, second = _triples(source), _triples(target)
     return 2 * len(first & second) / (len(first) + len(second))
 

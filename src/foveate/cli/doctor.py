@@ -111,7 +111,7 @@ def _speed(precision: torch.dtype) -> float:
 
 
 def _complaints() -> list[str]:
-    """What makes this machine slow, or will fail."""
+    """Lists what makes this machine slow, or will fail."""
     cores, busy = _cores(), other_running_threads()
     complaints = []
     if busy:
@@ -134,7 +134,7 @@ def _complaints() -> list[str]:
 
 
 def _available_memory() -> int | None:
-    """Free memory in bytes, where Linux tells it."""
+    """Returns the free memory in bytes, where Linux reports it."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))

@@ -39,7 +39,7 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
 
 
 def next_commands(skill: Skill, folder: Path) -> str:
-    """What to do with a model that was just made: run it and, if it attends, look at it."""
+    """Suggests commands for a model that was just made: run it and, if it attends, look at it."""
     place = shlex.quote(str(folder))
     run = f'foveate run {place} "..."'
     return f'{run}, or to see where it looks: foveate look {place} "..."' if skill.attends() else run

@@ -91,7 +91,8 @@ def _field(option: str) -> str:
 
 
 def _one_line(box: str, command: str) -> str:
-    """What a box of several lines says, without the box (drawn with dashes alone where the terminal has no more)."""
+    """Returns the text of a box of several lines, without the box (drawn with dashes alone where the terminal has no
+    more)."""
     _title, *lines = re.sub(r"\x1b\[[0-9;]*m", "", box).splitlines()
     texts = [line.strip("│╭╰╮╯ ") for line in lines]
     words = " ".join(" ".join(text for text in texts if text.strip("-─")).split())

@@ -73,7 +73,7 @@ def _summary(rows: Sequence[Row]) -> str:
 
 
 def _final(rows: Sequence[Row]) -> dict[str, Any]:
-    """What was noted in the end; empty where the training has not ended."""
+    """Returns the final row; empty where the training has not ended."""
     return next((final for row in reversed(rows) if (final := table(row.get("final")))), {})
 
 
@@ -87,7 +87,7 @@ def _measured(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _answers(asked: Report) -> Section:
-    """What the trained model answers to the inputs, and where it looked."""
+    """Answers the inputs with the trained model, and draws where it looked."""
     task = tasks.load(asked.folder, "cpu")
     given = getattr(task, "expand", list)(list(asked.input))
     found = list(zip(given, task.answer(given), strict=True))  # type: ignore[call-arg]

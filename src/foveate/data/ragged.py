@@ -50,7 +50,7 @@ class RaggedArray:
 
 
 def in_pieces(texts: Iterable[Known]) -> Iterator[list[Known]]:
-    """What is to be tokenised together."""
+    """Yields pieces that are tokenised together."""
     coming = iter(texts)
     while piece := list(islice(coming, PIECE)):
         yield piece

@@ -115,7 +115,7 @@ def _train(options: Copying, fields: dict[str, Any]) -> nn.Module:
 def _predict(
     options: Copying, model: Callable[..., Output], rows: int, length: int, generator: torch.Generator | None = None
 ) -> tuple[Output, Int[Tensor, "B T"]]:
-    """What a model makes of some sequences, and the tokens that it should write."""
+    """Returns a model's output for some sequences, and the tokens that it should write."""
     source = torch.randint(FIRST, FIRST + options.vocabulary, (rows, length), generator=generator)
     target = source if options.order == "forward" else source.flip(1)
     known = F.pad(target[:, :-1], (1, 0), value=LEARNED.start)

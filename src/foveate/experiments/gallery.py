@@ -90,7 +90,7 @@ def _make(row: GalleryRow, folder: Path) -> str:
 
 
 def _entries(asked: Iterable[GalleryRow], out: Path, problems: dict[str, str]) -> list[GalleryEntry]:
-    """What the page shows: rows that were asked for or made before, in the order of the list."""
+    """Returns the entries of the page: rows that were asked for or made before, in the order of the list."""
     wanted, entries = {row.name for row in asked}, []
     for row in ROWS:
         files = [f"{row.name}/{name}" for name in row.results if (out / row.name / name).is_file()]

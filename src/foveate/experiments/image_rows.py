@@ -31,7 +31,7 @@ from foveate.training.update import Updater
 
 @dataclass
 class ImageOptions(Options):
-    """Which images the rows of a table learn, and how."""
+    """The images that the rows of a table learn, and how."""
 
     source: str = "fashion-mnist"
     """Images by name: see `foveate data`."""
@@ -54,7 +54,7 @@ class ImageOptions(Options):
 
 @dataclass(frozen=True)
 class ImageRow:
-    """What was measured of one row."""
+    """The measurements of one row."""
 
     accuracy: float
     """On images held out, in percent."""

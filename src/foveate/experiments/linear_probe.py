@@ -49,7 +49,7 @@ class LinearProbe(Options):
 
 @dataclass(frozen=True)
 class ProbeAccuracy:
-    """What a linear classifier reads, and how often it is right, in percent."""
+    """The features of a linear classifier, and how often it is right, in percent."""
 
     features: str
     validation: float

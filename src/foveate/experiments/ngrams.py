@@ -52,7 +52,7 @@ OPTIONS = NgramBaselines
 
 @dataclass(frozen=True)
 class CompressionResult:
-    """How well n-grams of one order, or a program, compress the text."""
+    """The compression of the text by n-grams of one order, or by a program."""
 
     way: str
     order: int

@@ -62,7 +62,7 @@ OPTIONS = Scores
 
 @dataclass(frozen=True)
 class ScoreResult:
-    """What one layer learned with a score."""
+    """The result of one layer with a score."""
 
     score: str
     projected: str

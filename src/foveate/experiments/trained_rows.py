@@ -37,7 +37,7 @@ TAGGER: dict[str, Any] = {"examples": {"source": "brown"}, "model": "transformer
 
 @dataclass(frozen=True)
 class RowResult:
-    """What was measured of one row."""
+    """The measurements of one row."""
 
     metrics: dict[str, float]
     """The metrics of the validation at the end."""

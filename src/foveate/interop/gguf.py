@@ -32,7 +32,7 @@ _BLOCK = 32
 
 @dataclass(frozen=True)
 class TensorType:
-    """How the numbers of a tensor are stored: the bytes of each block, and the numbers in it."""
+    """The format of the numbers of a tensor: the bytes of each block, and the numbers in it."""
 
     name: str
     numbers: int

@@ -11,7 +11,7 @@ from foveate.interop.key_map import KeyMap
 
 @dataclass(frozen=True)
 class Layout:
-    """How a family of ours is written by transformers."""
+    """The layout in which transformers writes a family of ours."""
 
     family: str
     """Its name in `foveate.models.FAMILIES`."""

@@ -42,7 +42,7 @@ COUNTER = ".num_batches_tracked"
 
 @dataclass(frozen=True)
 class PublicHeader:
-    """What the `config.json` of every model of transformers may say."""
+    """The fields that the `config.json` of every model of transformers may have."""
 
     model_type: str | None = None
     architectures: tuple[str, ...] | None = None
@@ -71,7 +71,7 @@ def is_public(folder: Path) -> bool:
 
 
 def header_of(folder: Path) -> PublicHeader:
-    """What a public folder says of itself; nothing without a `config.json`, as for an adapter alone.
+    """Reads what a public folder says of itself; nothing without a `config.json`, as for an adapter alone.
 
     Raises UserError where a value has another type.
     """
@@ -102,8 +102,8 @@ def reads_images(kind: Any) -> bool:
 
 
 def head_of(folder: Path) -> str:
-    """What the model in a folder predicts: "words", a label of the "text" or of each of its "tokens", a "label" of an
-    image, "boxes" in it, or "none"."""
+    """Returns what the model in a folder predicts: "words", a label of the "text" or of each of its "tokens", a "label"
+    of an image, "boxes" in it, or "none"."""
     named = header_of(folder).architectures
     return layout_of(folder).architectures[named[0]] if named else "words"
 

@@ -16,7 +16,7 @@ from foveate.decoding import score
 
 @dataclass(frozen=True)
 class Perplexity:
-    """How surprising some passages were."""
+    """The perplexity of some passages."""
 
     nats: float
     """Minus the log-probability of all of it, the end of each passage included."""
@@ -72,7 +72,7 @@ def scores(
     batches: Iterable[tuple[list[int], Batch]],
     condition: Callable[[Tensor], Tensor] | None = None,
 ) -> list[Scored]:
-    """How surprising each passage is to a model in evaluation mode; the batches say which are theirs.
+    """Computes how surprising each passage is to a model in evaluation mode; the batches say which are theirs.
 
     `condition` changes the conditions that the model gets.
     """

@@ -68,7 +68,7 @@ def quality(
 
 
 def _tokenize_of(references: Sequence[str]) -> str:
-    """What "auto" is for some references."""
+    """Returns what "auto" stands for with some references."""
     if not unspaced(references):
         return "13a"
     return "zh" if is_chinese(references) else "char"
@@ -86,7 +86,7 @@ def check_tokenize(tokenize: str) -> None:
 
 
 def _words(tokenize: str) -> tuple[Callable[[str], str], str]:
-    """What prepares a text, and by which of sacreBLEU's own ways it is then split."""
+    """Returns what prepares a text, and by which of sacreBLEU's own ways it is then split."""
     check_tokenize(tokenize)
     if not tokenize.startswith(MOSES):
         return str, tokenize

@@ -26,7 +26,7 @@ class SinusoidalPositions(nn.Module):
         return table[start:end]
 
     def at(self, places: Int[Tensor, "B T"], end: int) -> Float[Tensor, "B T C"]:
-        """Those of any positions below `end`."""
+        """Computes the encodings of any positions below `end`."""
         return self(end, 0, places.device)[places]
 
 
@@ -51,7 +51,7 @@ class LearnedPositions(nn.Module):
         return self.table[self.offset + start : self.offset + start + length]
 
     def at(self, places: Int[Tensor, "B T"], end: int) -> Float[Tensor, "B T C"]:
-        """Those of any positions that were learned."""
+        """Looks up any positions that were learned."""
         return self.table[places + self.offset if self.offset else places]
 
 

@@ -22,7 +22,7 @@ from foveate.nn.unequal_heads import UnequalOutput, UnequalProjection, head_fact
 
 @dataclass
 class View:
-    """What a stream's queries may look at, and where they are."""
+    """The mask and the positions of a stream's queries."""
 
     mask: Mask | None
     places: Int[Tensor, "B P"] | None = None
@@ -33,7 +33,7 @@ class View:
 
 @dataclass
 class StreamMemory:
-    """What both streams of a block attend to."""
+    """The keys and values that both streams of a block attend to."""
 
     memory: Memory
     distances: Float[Tensor, "H L D"]

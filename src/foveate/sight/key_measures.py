@@ -89,7 +89,8 @@ class Pooled(Measure):
 def counted_queries(
     queries: Shaped[Tensor, "B"] | Shaped[Tensor, "B T"] | Sequence, examples: int, count: int, device: torch.device
 ) -> Bool[Tensor, "B T"]:
-    """Which of `count` queries count in each example, from their lengths (B,) or a mask (B, T) of booleans, 0 and 1.
+    """Returns which of `count` queries count in each example, from their lengths (B,) or a mask (B, T) of booleans, 0
+    and 1.
 
     Raises UserError for another shape, and for numbers that are neither lengths nor a mask.
     """

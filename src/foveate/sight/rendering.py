@@ -33,5 +33,5 @@ RENDERER = "foveate.viewer.sight_renderer"
 
 
 def renderer() -> Renderer:
-    """What draws figures and pages."""
+    """Returns the object that draws figures and pages."""
     return importlib.import_module(RENDERER)  # type: ignore[return-value]

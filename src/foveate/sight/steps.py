@@ -103,7 +103,8 @@ class Steps:
 
 
 def _versions(call: Call) -> tuple[int, int] | None:
-    """How often keys and values were written to; None for tensors of inference mode, which do not count that."""
+    """Returns how often keys and values were written to; None for tensors of inference mode, which do not count
+    that."""
     if call.keys.is_inference() or call.values.is_inference():
         return None
     return call.keys._version, call.values._version

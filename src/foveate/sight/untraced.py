@@ -59,7 +59,7 @@ class _Running:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a model attended: the module that is called attention, or else the innermost one that ran."""
+    """A place where a model attended: the module that is called attention, or else the innermost one that ran."""
 
     name: str
     kind: str

@@ -29,7 +29,8 @@ def whole_state(placement: Placement, optimizer: torch.optim.Optimizer) -> dict[
 
 
 def own_state(placement: Placement, optimizer: torch.optim.Optimizer) -> dict[str, tuple[Tensor, tuple[int, ...]]]:
-    """What this process writes of all tensors, and where in the whole it begins: no two write the same."""
+    """Returns the part of all tensors that this process writes, and where in the whole it begins: no two write the
+    same."""
     parts = {name: placement.own(tensor) for name, tensor in _state(placement.working.state_dict(), optimizer)}
     return {name: part for name, part in parts.items() if part is not None}
 
@@ -56,7 +57,7 @@ def write_parts(path: Path, state: Mapping[str, tuple[Tensor, tuple[int, ...]]],
 
 
 def wrong_parts(path: Path, placement: Placement, processes: Processes) -> int:
-    """How many parts of a checkpoint are not what was written. Processes that read parts share the work."""
+    """Counts the parts of a checkpoint that are not what was written. Processes that read parts share the work."""
     wrong: list[Path] = []
     if placement.in_parts or processes.main:
         parts = parts_of(path)

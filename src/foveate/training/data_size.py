@@ -24,7 +24,7 @@ class Resizable(Protocol):
     """Batches whose size can change."""
 
     def resized(self, share: float) -> Any:
-        """The same data in batches of this share of their size."""
+        """Returns the same data in batches of this share of their size."""
 
 
 def follow_size(settings: Training, batches: Any) -> tuple[Training, Any, list[str]]:

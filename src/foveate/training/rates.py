@@ -25,7 +25,7 @@ def freeze(model: nn.Module, settings: Training) -> None:
 
 
 def factor(name: str, settings: Training) -> float:
-    """What the learning rate is multiplied by for the weight of this name: that of the longest place that holds it."""
+    """Returns the factor of the learning rate for the weight of this name: that of the longest place that holds it."""
     name = name.removeprefix(WRAPPED)
     if any(_inside(name, place) for place in settings.freeze):
         return 0.0

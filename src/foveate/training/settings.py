@@ -40,8 +40,8 @@ MOST_THREADS = 4096
 
 @dataclass
 class Training:
-    """How to train. Training ends at the first of the limits `steps`, `epochs` and `minutes`; without one, the size of
-    the data decides (docs/small-data.md). A step is one update of the weights."""
+    """Settings of a training. It ends at the first of the limits `steps`, `epochs` and `minutes`; without one, the size
+    of the data decides (docs/small-data.md). A step is one update of the weights."""
 
     steps: int | None = None
     """Stop after this many steps. Without any limit: after 10,000, or the task's number of epochs; other numbers where

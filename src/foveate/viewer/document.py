@@ -35,7 +35,7 @@ ROUNDING = 2.0**-20
 
 @runtime_checkable
 class SiteLike(Protocol):
-    """What a page needs of a `foveate.sight.Site`."""
+    """The part of a `foveate.sight.Site` that a page needs."""
 
     @property
     def windows(self) -> tuple[Windows, Windows] | None: ...
@@ -56,7 +56,7 @@ class SiteLike(Protocol):
 
 @runtime_checkable
 class SightLike(Protocol):
-    """What a page needs of a `foveate.sight.Sight`."""
+    """The part of a `foveate.sight.Sight` that a page needs."""
 
     @property
     def sites(self) -> list[str]: ...
@@ -171,7 +171,7 @@ def window_keys(windows: tuple[Windows, Windows] | None) -> int:
 
 
 def cells(count: int, parts: int) -> np.ndarray:
-    """Where each of the parts that a side is cut into begins, and the end: the n-th of r at floor(n * count / r)."""
+    """Returns where each of the parts of a side begins, and the end: the n-th of r at floor(n * count / r)."""
     return np.arange(parts + 1) * count // parts
 
 

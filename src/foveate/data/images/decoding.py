@@ -68,7 +68,7 @@ def turn_upright(image: PIL.Image.Image) -> PIL.Image.Image:
 
 
 def _turn(read_metadata: Callable[[], PIL.Image.Exif]) -> Transpose | None:
-    """How an image is to be turned; None for damaged metadata too."""
+    """Returns how an image is to be turned; None for damaged metadata too."""
     with warnings.catch_warnings(), suppress(Exception):  # Pillow raises many
         warnings.simplefilter("ignore")
         return TRANSPOSE_BY_ORIENTATION.get(read_metadata().get(ORIENTATION, 1))

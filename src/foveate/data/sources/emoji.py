@@ -29,7 +29,7 @@ LONGEST_MESSAGE = 6
 
 
 class Name(NamedTuple):
-    """What an emoji is called in two languages; or a message: several emoji, and their names in a row."""
+    """The name of an emoji in two languages; or a message: several emoji, and their names in a row."""
 
     emoji: str
     source: str

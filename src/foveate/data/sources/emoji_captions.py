@@ -131,7 +131,8 @@ def describe(scene: Scene, language: Language = "en") -> CaptionedImage:
 
 
 def relation(one: Thing, other: Thing, size: int, language: Language = "en") -> str:
-    """How two things in reading order stand to each other: those in the same third of the height are in one row."""
+    """Returns how two things in reading order stand to each other: those in the same third of the height are in one
+    row."""
     return RELATIONS[language][row_of(one, size) != row_of(other, size)]
 
 

@@ -111,7 +111,7 @@ def _of_presence(scene: Scene, name: str) -> ImageQuestion:
 
 
 def _of_relation(scene: Scene, alone: set[str], generator: np.random.Generator) -> list[ImageQuestion]:
-    """What stands left or right of something, the only one with its name."""
+    """Asks what stands left or right of something, the only one with its name."""
     found = _relations(scene, alone)
     return [found[int(generator.integers(len(found)))]] if found else []
 

@@ -42,7 +42,7 @@ def write_examples(name: str, folder: Path, count: int) -> list[Path]:
 
 
 def _file_of(example: Any) -> object:
-    """What tells examples of one file from others: questions may be about the same image."""
+    """Returns what distinguishes examples of one file from others: questions may be about the same image."""
     return example.image if isinstance(example, ImageQuestion) else id(example)
 
 

@@ -119,7 +119,7 @@ def _asked(found: Repository, ask: Callable[[], Any]) -> Any:
 
 
 def explain(found: Repository, error: Exception) -> str:
-    """What an error of huggingface_hub means, in one line."""
+    """Explains an error of huggingface_hub in one line."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if "GatedRepoError" in kinds:
         return f"{found} is open only to those who accepted its terms: accept them on its page, then `hf auth login`"

@@ -44,7 +44,7 @@ SPLITS = re.compile(r"(?:^|[/._-])(train|validation|valid|dev|test)(?=[/._-]|\d|
 
 @dataclass(frozen=True)
 class HubTable:
-    """What "hub:org/name:SPLIT:COLUMN,COLUMN" asks for. A split may have a part before it: "en/train"."""
+    """The table that "hub:org/name:SPLIT:COLUMN,COLUMN" names. A split may have a part before it: "en/train"."""
 
     found: Repository
     split: str

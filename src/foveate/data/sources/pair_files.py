@@ -38,6 +38,6 @@ def write_parts(pairs: ParallelText, held_out: float, folder: Path) -> None:
 
 
 def read_parts(folder: Path, name: str) -> Splits[ParallelText]:
-    """What `write_parts` wrote."""
+    """Reads what `write_parts` wrote."""
     texts = (ParallelText.from_tsv(folder / f"{part}.tsv", f"{name}.{part}") for part in PARTS)
     return Splits(*texts)

@@ -31,7 +31,7 @@ CATALOGUES = (".mo", ".po")
 
 
 def files_below(folder: Path, endings: tuple[str, ...]) -> list[Path]:
-    """What is read of a folder, which may hold other files too, in alphabetical order."""
+    """Lists the files that are read of a folder, which may hold others too, in alphabetical order."""
     return sorted(file for file in folder.rglob("*") if file.name.endswith(endings) and file.is_file())
 
 

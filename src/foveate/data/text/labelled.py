@@ -44,7 +44,7 @@ def question_columns(name: str, decided: int, labels: str, read: int, texts: str
 
 @dataclass(frozen=True)
 class LabelledCounts:
-    """What one pass over labelled text found."""
+    """The counts of one pass over labelled text."""
 
     kept: int
     empty: int
@@ -84,7 +84,7 @@ class LabelledText(StreamedText):
 
     @classmethod
     def from_paths(cls, paths: Paths) -> "LabelledText":
-        """What a user names: one file."""
+        """Opens what a user names: one file."""
         paths = as_paths(paths)
         if len(paths) != 1:
             raise UserError(f"labelled text is one file of label<TAB>text lines; {len(paths)} files were given")

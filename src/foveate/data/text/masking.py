@@ -23,7 +23,7 @@ SEPARATOR = "[SEP]"
 
 @runtime_checkable
 class Hiding(Protocol):
-    """How a family of models learns to fill in words. A row of tokens begins with the start token."""
+    """The way in which a family of models learns to fill in words. A row of tokens begins with the start token."""
 
     def hide(self, rows: Sequence[Numbers], generator: np.random.Generator | None) -> Batch:
         """A batch to learn from, with inputs for the model and the hidden tokens as labels.

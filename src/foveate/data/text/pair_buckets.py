@@ -26,7 +26,7 @@ class TokenPair(NamedTuple):
 
 
 class SideTokenizer(NamedTuple):
-    """How one side of all pairs is read."""
+    """The tokenizer of one side of all pairs, and the tokens around its texts."""
 
     tokenizer: Tokenizer
     begin: Sequence[int]

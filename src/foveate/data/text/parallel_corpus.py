@@ -91,7 +91,7 @@ class ParallelText(StreamedText):
 
     @classmethod
     def from_paths(cls, paths: Paths, languages: tuple[str, str] | None = None) -> "ParallelText":
-        """What a user names: one TSV, a source and a target file, or folders of catalogues in two languages."""
+        """Opens what a user names: one TSV, a source and a target file, or folders of catalogues in two languages."""
         paths = as_paths(paths)
         if paths and all(path.is_dir() for path in paths):
             if languages is None:

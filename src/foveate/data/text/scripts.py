@@ -29,12 +29,12 @@ def split_words(text: str) -> list[str]:
 
 
 def count_words(text: str) -> int:
-    """How many words a text has; each letter of a script without spaces counts as one."""
+    """Counts the words of a text; each letter of a script without spaces counts as one."""
     return len(text.split()) if text.isascii() or not _UNSPACED.search(text) else len(_WORD.findall(text))
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Where each of these words begins and ends."""
+    """Yields the begin and the end of each of these words."""
     return [found.span() for found in _WORD.finditer(text)]
 
 

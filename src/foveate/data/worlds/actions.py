@@ -45,7 +45,7 @@ def space_of(actions: Sequence[Action]) -> ActionSpace:
 
 
 def name_action(action: Action, names: Sequence[str]) -> str:
-    """What to write for an action: the name of a choice, or the numbers."""
+    """Returns the text of an action: the name of a choice, or the numbers."""
     if isinstance(action, tuple):
         return " ".join(f"{number:+.2f}" for number in action)
     return names[action]

@@ -52,7 +52,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Recording:
-    """What somebody did: the `actions`, and the images (T, h, w, c) in 8 bits that were seen before each."""
+    """A recorded episode: the `actions`, and the images (T, h, w, c) in 8 bits that were seen before each."""
 
     place: str
     instruction: str

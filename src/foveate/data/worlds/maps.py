@@ -174,8 +174,8 @@ class Sights:
         return len(self.items) + 4 * (len(self.floors) + len(self.walls) + len(self.items) + 1)
 
     def features(self, walk_map: WalkMap, pose: Pose) -> np.ndarray:
-        """What is seen at a pose (F,): the item here, and ahead, right, behind and left the floor and the wall of the
-        next hall, all items in the line of sight, and whether there is no hall."""
+        """Returns what is seen at a pose (F,): the item here, and ahead, right, behind and left the floor and the wall
+        of the next hall, all items in the line of sight, and whether there is no hall."""
         parts = [_mark(self.items, [walk_map.items[pose[:2]]])]
         for turn in (0, 90, 180, 270):
             line = list(walk_map.line(pose[:2], (pose[2] + turn) % 360))

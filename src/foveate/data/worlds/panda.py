@@ -135,7 +135,7 @@ class _Simulator:
 def teacher_episode(
     name: str, seed: int, noise: float = 0.0
 ) -> tuple[UInt8[np.ndarray, "T 84 84 4"], Float32[np.ndarray, "T n"]]:
-    """What the teacher does in a world of this seed: the images before its actions, and these.
+    """Returns the teacher's episode in a world of this seed: the images before its actions, and these.
 
     With `noise`, this share of its actions is replaced by random ones when they are done.
     """

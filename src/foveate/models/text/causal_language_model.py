@@ -101,7 +101,7 @@ class CausalLanguageModel(nn.Module):
     def predict(
         self, hidden: Float[Tensor, "B T C"], lengths: Int[Tensor, "B"] | None, padding_side: Side = "right"
     ) -> Output:
-        """What the head says of hidden states."""
+        """Applies the head to hidden states."""
         if self.config.head == "text":
             hidden = text_vector(hidden, lengths, self.config.pooling, padding_side)[:, None]
         return Output(self.output(hidden))

@@ -122,7 +122,7 @@ class DETR(nn.Module):
         noisy_boxes: Float[Tensor, "B G K 4"] | None = None,
         noisy_labels: Int[Tensor, "B G K"] | None = None,
     ) -> Detections:
-        """What each query finds.
+        """Detects objects, one for each query.
 
         `sizes` are the height and the width of each image, where images are padded at the right and the bottom; boxes
         are shares of these. Noisy boxes are G variants of the K objects of each image, with IGNORE as label of padding.
@@ -167,7 +167,7 @@ class DETR(nn.Module):
 
 
 def object_queries(config: DETRConfig) -> LearnedQueries | BoxQueries:
-    """What the decoder starts from."""
+    """Returns the queries that the decoder starts from."""
     if config.boxes == "direct":
         return LearnedQueries(config.queries, config.width)
     noisy = config.classes if config.denoising else None

@@ -85,7 +85,7 @@ class ImageGPT(nn.Module):
         return Output(self.output(self.hidden(torch.cat([start, colours[:, :-1]], 1))))
 
     def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C h w"]:
-        """What is known of each pixel and those before it."""
+        """Returns the hidden state at each pixel."""
         return self.hidden(self.quantize(pixels).flatten(1)).mT.unflatten(2, pixels.shape[2:])
 
     def hidden(self, colours: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:

@@ -178,7 +178,7 @@ class TextPositions:
     key_texts: Int[Tensor, "#B S"]
 
     def offsets(self, rows: range, columns: range, leading: int) -> Int[Tensor, "... T S"]:
-        """How many positions each key is before the query."""
+        """Returns how many positions each key is before the query."""
         return _pairs(self.queries, self.keys, rows, columns, leading, torch.sub)
 
     def same_text(self, rows: range, columns: range, leading: int) -> Bool[Tensor, "... T S"]:

@@ -40,7 +40,7 @@ def units(model: nn.Module) -> list[nn.Module]:
 
 @dataclass(frozen=True)
 class Split:
-    """How processes split a layer."""
+    """The way in which processes split a layer."""
 
     columns: tuple[str, ...] = ()
     """Linear layers of which each process computes a part of the output."""
