@@ -63,7 +63,7 @@ def test_a_header_that_claims_what_is_not_there(content: bytes, message: str, tm
 
 def test_a_tensor_that_is_not_whole(tmp_path: Path) -> None:
     file = read_gguf(written(tmp_path / "a.gguf", [("w", (31,), 8, bytes(34))]))
-    with pytest.raises(UserError, match=r"no whole number of blocks of 32|'w' is not whole"):
+    with pytest.raises(UserError, match=r"not a whole number of blocks of 32|'w' is not whole"):
         file.tensor("w")
 
 

@@ -40,9 +40,9 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
 
 def next_commands(skill: Skill, folder: Path) -> str:
     """Suggests commands for a model that was just made: run it and, if it attends, look at it."""
-    place = shlex.quote(str(folder))
-    run = f'foveate run {place} "..."'
-    return f'{run}, or to see where it looks: foveate look {place} "..."' if skill.attends() else run
+    quoted = shlex.quote(str(folder))
+    run = f'foveate run {quoted} "..."'
+    return f'{run}, or to see where it looks: foveate look {quoted} "..."' if skill.attends() else run
 
 
 def tell_unfinished(folder: Path) -> None:
@@ -61,6 +61,6 @@ def _is_model(word: str) -> bool:
 
 def check_no_part(path: Path, folder: Path, flag: str) -> None:
     """Raise UserError for a file to write to, named by a flag, that the model in the folder consists of."""
-    place = path.resolve()
-    if place.parent == folder.resolve() and place.name in (bundle.CONFIG, *WRITTEN):
+    target = path.resolve()
+    if target.parent == folder.resolve() and target.name in (bundle.CONFIG, *WRITTEN):
         raise UserError(f"{path} is a part of the model: name another {flag}")

@@ -21,9 +21,9 @@ def answer_as_json(given: str, prediction: Answer | Failure) -> str:
 
 def _plain_fields(value: Any) -> dict[str, Any]:
     kept = {}
-    for one in fields(value) if is_dataclass(value) else ():
+    for field in fields(value) if is_dataclass(value) else ():
         with suppress(TypeError):
-            kept[one.name] = _plain(getattr(value, one.name))
+            kept[field.name] = _plain(getattr(value, field.name))
     return kept
 
 
@@ -32,9 +32,9 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if is_dataclass(value):
         return _plain_fields(value)
     raise TypeError(type(value).__name__)

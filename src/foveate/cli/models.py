@@ -42,8 +42,8 @@ def main(arguments: Sequence[str]) -> None:
     for title, presets in groups.items():
         if presets:
             rows = [
-                (_marked(each.name), f"{_parameters(each, options.vocabulary):,}", each.summary)
-                for each in presets.values()
+                (_marked(preset.name), f"{_parameters(preset, options.vocabulary):,}", preset.summary)
+                for preset in presets.values()
             ]
             print(f"{title}\n{_table(rows)}\n")
     print("* built and tested, but not trained to a result yet: most are as large as in their papers")

@@ -57,24 +57,24 @@ def chosen_curves(folders: Sequence[Path], titles: Sequence[str]) -> dict[str, d
     it, by the name of its folder, or by its path where two have one name. Raises UserError for a title that no training
     has."""
     short = len({folder.name for folder in folders}) == len(folders)
-    found = {folder.name if short else str(folder): curves(training_rows(folder)) for folder in folders}
-    known = list(dict.fromkeys(title for each in found.values() for title in each))
+    curves_of = {folder.name if short else str(folder): curves(training_rows(folder)) for folder in folders}
+    known = list(dict.fromkeys(title for curve in curves_of.values() for title in curve))
     for title in titles:
         if title not in known:
             raise UserError(f"no training has the curve '{title}'; there are: {', '.join(known) or 'none'}")
-    wanted = titles or list(next(iter(found.values())))
-    return {title: {name: each[title] for name, each in found.items() if title in each} for title in wanted}
+    wanted = titles or list(next(iter(curves_of.values())))
+    return {title: {name: curve[title] for name, curve in curves_of.items() if title in curve} for title in wanted}
 
 
 def names(tables: Iterable[Mapping[str, Any]]) -> list[str]:
     """The names in some tables, the first ones of very many."""
-    return list(dict.fromkeys(name for one in tables for name in one))[:MOST_METRICS]
+    return list(dict.fromkeys(name for metrics in tables for name in metrics))[:MOST_METRICS]
 
 
 def table(value: Any) -> dict[str, Any]:
     """A table with names that can be written; empty for anything else."""
     return (
-        {printable(name.encode("utf-8", "replace").decode()): one for name, one in value.items()}
+        {printable(name.encode("utf-8", "replace").decode()): item for name, item in value.items()}
         if isinstance(value, dict)
         else {}
     )

@@ -115,7 +115,9 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
     translators: dict[str, Any] = {name: load(_folder(options, name)) for name in options.rows}
     batch = _batch(translators, splits.train, options)
     speeds = _speeds(translators, batch, options)
-    variances = {name: gradient_variance(each.model, batch, options.seed) for name, each in translators.items()}
+    variances = {
+        name: gradient_variance(translator.model, batch, options.seed) for name, translator in translators.items()
+    }
     console.rule("maps")
     title = f"Attention on translation: emoji names, {options.from_language}-{options.to_language}"
     picture = translation_report.maps(translators, unseen)
@@ -126,7 +128,7 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
         {
             "rows": {name: asdict(row) for name, row in measured.items()},
             "tokens_per_second": asdict(speeds),
-            "gradient_variance": {name: asdict(found) for name, found in variances.items() if found is not None},
+            "gradient_variance": {name: asdict(value) for name, value in variances.items() if value is not None},
         },
         [
             *translation_report.notes(measured, variances, options.steps, len(test)),
@@ -174,7 +176,7 @@ def _row(
         recipe = _recipe(options, name)
         translator = learn(recipe, splits, console)
         sources, references = map(list, zip(*unseen, strict=True))
-        translations = [each.text for each in translator(sources, method="greedy")]
+        translations = [translation.text for translation in translator(sources, method="greedy")]
         known = messages(unseen, translator.processor.reads.tokenizer, translator.processor.writes.tokenizer)
         scores = quality(translations, references)
         measured = TranslatorResult(
@@ -190,8 +192,8 @@ def _row(
 
     folder = _folder(options, name)
     path = folder / RESULTS
-    found = measure_once(path, settings, measure, lambda: training_conditions(load(folder).model))
-    return from_dict(TranslatorResult, found, str(path))
+    result = measure_once(path, settings, measure, lambda: training_conditions(load(folder).model))
+    return from_dict(TranslatorResult, result, str(path))
 
 
 def _last_metrics(path: Path) -> dict[str, float]:

@@ -95,6 +95,6 @@ def _entries(asked: Iterable[GalleryRow], out: Path, problems: dict[str, str]) -
     for row in ROWS:
         files = [f"{row.name}/{name}" for name in row.results if (out / row.name / name).is_file()]
         if files or row.name in wanted:
-            commands = [shlex.join(["foveate", *command_line(each, out / row.name)]) for each in row.commands]
+            commands = [shlex.join(["foveate", *command_line(command, out / row.name)]) for command in row.commands]
             entries.append(GalleryEntry(row.name, row.shows, commands, files, row.page, problems.get(row.name, "")))
     return entries

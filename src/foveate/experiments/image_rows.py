@@ -81,11 +81,11 @@ class ImageRows:
         self, name: str, preset: str, changes: Mapping[str, Any], *, steps: int | None = None, budget: float = 0
     ) -> ImageRow:
         """A row: a preset with changes of its sizes, trained for `steps` steps or within a budget of operations."""
-        names = {one.name for one in fields(ImageOptions)} - {"out", "threads"}
+        names = {field.name for field in fields(ImageOptions)} - {"out", "threads"}
         chosen = {name: getattr(self._options, name) for name in sorted(names)}
         of = {**chosen, "preset": preset, "changes": dict(changes), "steps": steps, "budget": budget}
-        found = measure_once(self.path(name), of, lambda: asdict(self._train(preset, changes, steps, budget)))
-        row = ImageRow(**found)
+        values = measure_once(self.path(name), of, lambda: asdict(self._train(preset, changes, steps, budget)))
+        row = ImageRow(**values)
         self._console.print(f"{name}: {row.accuracy:.1f} % after {row.steps:,} steps", highlight=False)
         return row
 

@@ -73,7 +73,7 @@ def run(options: ScalingLaw, console: Console) -> Comparison:
     """Train those models that were not trained yet. Raises UserError for options that cannot be."""
     _check(options)
     splits = open_source(options.source, task="language")
-    tokenizer = train_bpe((each.text for each in splits.train.passages(PASSAGE)), options.vocabulary)
+    tokenizer = train_bpe((passage.text for passage in splits.train.passages(PASSAGE)), options.vocabulary)
     train, held_out = (
         _stream(part, tokenizer, most + options.length)
         for part, most in ((splits.train, options.tokens[-1]), (splits.dev, options.validation))
@@ -87,8 +87,8 @@ def run(options: ScalingLaw, console: Console) -> Comparison:
             paths[name] = options.runs / f"{width}-{layers}-{tokens}.json"
             settings = _settings(options) | {"width": width, "layers": layers, "tokens": tokens}
             measure = partial(_measure, options, width, layers, train[: tokens + 1], held_out)
-            found = measure_once(paths[name], settings, measure)
-            points.append(LossPoint(found["parameters"], tokens, found["loss"]))
+            values = measure_once(paths[name], settings, measure)
+            points.append(LossPoint(values["parameters"], tokens, values["loss"]))
             console.print(f"{name}: loss {points[-1].loss:.3f}", highlight=False)
     return _report(options, points, conditions_note(paths))
 
@@ -115,20 +115,20 @@ def _settings(options: ScalingLaw) -> dict[str, Any]:
 
 def _stream(prose: Prose, tokenizer: SubwordTokenizer, most: int) -> Tensor:
     """The tokens of passages one after the other, at least `most` where there are enough."""
-    found: list[int] = []
+    tokens: list[int] = []
     part: list[Passage] = []
     for passage in prose.passages(PASSAGE):
         part.append(passage)
         if len(part) == 100:
-            found += _joined(part, tokenizer)
+            tokens += _joined(part, tokenizer)
             part = []
-        if len(found) > most:
+        if len(tokens) > most:
             break
-    return torch.tensor(found + _joined(part, tokenizer))
+    return torch.tensor(tokens + _joined(part, tokenizer))
 
 
 def _joined(passages: list[Passage], tokenizer: SubwordTokenizer) -> list[int]:
-    return [token for tokens in tokenizer.encode([each.text for each in passages]) for token in tokens]
+    return [token for tokens in tokenizer.encode([passage.text for passage in passages]) for token in tokens]
 
 
 def _measure(options: ScalingLaw, width: int, layers: int, train: Tensor, held_out: Tensor) -> dict[str, float]:
@@ -170,12 +170,12 @@ def _batches(stream: Tensor, options: ScalingLaw) -> list[Batch]:
     count = (len(stream) - 1) // options.length
     starts = torch.randperm(count, generator=torch.Generator().manual_seed(options.seed)) * options.length
     columns = torch.arange(options.length)
-    found: list[Batch] = []
+    batches: list[Batch] = []
     for chosen in starts.split(ROWS):
-        if len(chosen) == ROWS or not found:
+        if len(chosen) == ROWS or not batches:
             places = chosen[:, None] + columns
-            found.append(label_batch({"tokens": stream[places]}, stream[places + 1], options.source))
-    return found
+            batches.append(label_batch({"tokens": stream[places]}, stream[places + 1], options.source))
+    return batches
 
 
 @torch.no_grad()

@@ -203,19 +203,19 @@ def _inputs(model: nn.Module, batch: int, length: int) -> tuple[dict[str, Tensor
     """Inputs of these sizes on the model's device, by the shapes in the annotations of its forward, and how many tokens
     or examples they are."""
     sizes, device = _dimensions(model, batch, length), next(model.parameters()).device
-    found: dict[str, Tensor] = {}
+    inputs: dict[str, Tensor] = {}
     for name, parameter in inspect.signature(model.forward).parameters.items():
         shape = getattr(parameter.annotation, "dim_str", None)
         if name == "spellings" and isinstance(getattr(model, "embedding", None), WordEmbedding):
-            found[name] = torch.zeros(batch, length, 1, dtype=torch.long, device=device)
+            inputs[name] = torch.zeros(batch, length, 1, dtype=torch.long, device=device)
         if parameter.default is not inspect.Parameter.empty or shape is None:
             continue
-        dims = [int(one) if one.isdecimal() else sizes[one] for one in shape.split()]
+        dims = [int(size) if size.isdecimal() else sizes[size] for size in shape.split()]
         kind = torch.float32 if "Float" in str(parameter.annotation) else torch.long
         fill = sizes["K" if name == "paragraph_lengths" else "T"] if name.endswith("lengths") else 0
-        found[name] = torch.full(dims, fill, dtype=kind, device=device)
-    reads_tokens = any(not one.is_floating_point() and one.ndim == 2 for one in found.values())
-    return found, batch * length if reads_tokens and "pixels" not in found else batch
+        inputs[name] = torch.full(dims, fill, dtype=kind, device=device)
+    reads_tokens = any(not value.is_floating_point() and value.ndim == 2 for value in inputs.values())
+    return inputs, batch * length if reads_tokens and "pixels" not in inputs else batch
 
 
 def _dimensions(model: nn.Module, batch: int, length: int) -> dict[str, int]:

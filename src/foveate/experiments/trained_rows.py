@@ -71,10 +71,10 @@ def train_row(
         return {"metrics": metrics, "parameters": parameters}
 
     console.rule(str(folder))
-    found = measure_once(
+    measured = measure_once(
         folder / RESULTS, json.loads(json.dumps(values)), measure, lambda: training_conditions(tasks.load(folder).model)
     )
-    return RowResult(**found)
+    return RowResult(**measured)
 
 
 def translator_speeds(
@@ -91,4 +91,6 @@ def translator_speeds(
         update = Updater(model, CrossEntropy(), Training(device="cpu", precision="float32"))
         return partial(update, [data], 0.0, 1)  # a learning rate of 0 does not change the weights
 
-    return {name: 1000 * each for name, each in side_by_side({n: updater(n) for n in architectures}, repeats).items()}
+    return {
+        name: 1000 * seconds for name, seconds in side_by_side({n: updater(n) for n in architectures}, repeats).items()
+    }

@@ -52,7 +52,7 @@ def run(options: WindowRadii, console: Console) -> Comparison:
     folders = {
         (task, name): options.out / "windows" / f"{task}-{name}" for task in ("translate", "tag") for name in windows
     }
-    found: dict[tuple[str, str], RowResult] = {}
+    results: dict[tuple[str, str], RowResult] = {}
     for (task, name), folder in folders.items():
         architecture: dict[str, Any] = {"window": windows[name]}
         recipe, steps = TAGGER, options.tagger_steps
@@ -60,20 +60,20 @@ def run(options: WindowRadii, console: Console) -> Comparison:
             architecture |= SMALL_TRANSLATOR
             recipe, steps = TRANSLATOR, options.translator_steps
         given = {key: value for key, value in architecture.items() if value is not None}
-        found[task, name] = train_row(task, {**recipe, "architecture": given}, steps, options, folder, console)
+        results[task, name] = train_row(task, {**recipe, "architecture": given}, steps, options, folder, console)
     speeds = translator_speeds(
         {name: {**SMALL_TRANSLATOR, "window": radius} for name, radius in windows.items()}, LONG, 1, options.repeats
     )
     table = Table(["radius", "BLEU", "chrF", "tagging, %", f"training step of {LONG:,} tokens, ms"])
     for name in windows:
-        translated, tagged = found["translate", name].metrics, found["tag", name].metrics
+        translated, tagged = results["translate", name].metrics, results["tag", name].metrics
         cells = f"{translated['bleu']:.1f}", f"{translated['chrf']:.1f}", f"{tagged['accuracy']:.2f}"
         table.rows.append([name, *cells, f"{speeds[name]:.0f}"])
     return Comparison(
         "Self-attention in a window",
         [table],
-        {"": _plot(list(windows), found, speeds)},
-        {"rows": {" ".join(row): asdict(result) for row, result in found.items()}, "milliseconds": speeds},
+        {"": _plot(list(windows), results, speeds)},
+        {"rows": {" ".join(row): asdict(result) for row, result in results.items()}, "milliseconds": speeds},
         [
             f"Translator: 2+2 blocks of width 128, {options.translator_steps:,} steps, emoji names, 500 validation "
             f"messages by greedy search; its attention to the source is not restricted. Tagger: 2 blocks of width 128, "
@@ -83,12 +83,12 @@ def run(options: WindowRadii, console: Console) -> Comparison:
     )
 
 
-def _plot(names: list[str], found: dict[tuple[str, str], RowResult], speeds: dict[str, float]) -> Figure:
+def _plot(names: list[str], results: dict[tuple[str, str], RowResult], speeds: dict[str, float]) -> Figure:
     """Quality of both, and time, by radius."""
     figure = Figure(figsize=(9, 2.8), dpi=144, layout="constrained")
     rows = {
-        "translator: BLEU": [found["translate", name].metrics["bleu"] for name in names],
-        "tagger: accuracy, %": [found["tag", name].metrics["accuracy"] for name in names],
+        "translator: BLEU": [results["translate", name].metrics["bleu"] for name in names],
+        "tagger: accuracy, %": [results["tag", name].metrics["accuracy"] for name in names],
         f"ms for {LONG:,} tokens": [speeds[name] for name in names],
     }
     for axes, (title, numbers) in zip(figure.subplots(1, 3), rows.items(), strict=True):
