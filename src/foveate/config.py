@@ -29,7 +29,7 @@ def from_dict(kind: type[Config], values: Any, where: str, others: bool = False)
     `others`, fields that do not exist are left out: a file of another program's may have more than we read.
     """
     if not isinstance(values, dict):
-        raise UserError(f"{where}: {show_value(values)} stands where a table of fields must be")
+        raise UserError(f"{where}: a table of fields was expected, not {show_value(values)}")
     if others:
         values = {part.name: values[part.name] for part in fields(kind) if part.name in values}  # type: ignore[arg-type]
     try:
@@ -45,9 +45,9 @@ def from_dict(kind: type[Config], values: Any, where: str, others: bool = False)
     except UserError:
         raise
     except OverflowError:
-        raise UserError(f"{where}: a number is larger than any that can be meant") from None
+        raise UserError(f"{where}: a number is too large") from None
     except (TypeError, ValueError):  # dacite makes a tuple of what it finds, without looking
-        raise UserError(f"{where}: a table stands where a list or a single value must be") from None
+        raise UserError(f"{where}: a list or a single value was expected, not a table") from None
     wrong = _wrong_number(kind, found)
     if wrong is not None:
         name, value, wanted = wrong

@@ -71,7 +71,7 @@ def test_other_formats_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
     original = builtins.__import__
     monkeypatch.setattr(builtins, "__import__", fail)
-    with pytest.raises(UserError, match=r"^x.ogg is no .wav file; other formats .* need the extra: pip install"):
+    with pytest.raises(UserError, match=r"^x.ogg is not a .wav file; other formats .* need the extra: pip install"):
         decode_sound(b"OggS", "x.ogg")
 
 
@@ -85,8 +85,11 @@ SHORT = wav(tone(0.1, 8000), 8000)
         (wav(np.full(800, 0.2), 8000), "x is silent"),
         (wav(tone(0.1, 8000), 2**32 - 1, 8), "x claims 4,294,967,295 samples a second; the limit is 1,000,000"),
         (wav(np.array([0.1, np.nan, 0.2]), 8000, 32, 3), r"x has samples that are not numbers \(NaN or infinite\)"),
-        (SHORT[:40], "x is no .wav file of integers .* it is truncated"),
-        (SHORT[:20] + b"\x02" + SHORT[21:], "x is no .wav file .* its header says format 2, 16 bits, 1 channels, 8000"),
+        (SHORT[:40], "x is not a .wav file of integers .* it is truncated"),
+        (
+            SHORT[:20] + b"\x02" + SHORT[21:],
+            "not a .wav file .* its header says format 2, 16 bits, 1 channels, 8000",
+        ),
         (wav(tone(4, 8000), 8000), "x lasts 4 seconds; the limit is 3: cut it"),
         (b"OggS and more", "x cannot be read as a sound: .*"),
         (b"", "x cannot be read as a sound: .*"),

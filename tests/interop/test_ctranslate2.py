@@ -108,7 +108,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=rf"model.bin is truncated or damaged \({size} bytes\)$"):
             read_ctranslate2(path)
     path.write_bytes(struct.pack("<I", 3) + whole[4:])
-    with pytest.raises(UserError, match=r"model.bin is no CTranslate2 file of version 6: it begins with 3$"):
+    with pytest.raises(UserError, match=r"model.bin is not a CTranslate2 file of version 6: it begins with 3$"):
         read_ctranslate2(path)
     head = len(struct.pack("<I", 6) + text("WhisperSpec")) + 8 + len(text("x"))
     path.write_bytes(whole[: head + 1] + struct.pack("<I", 2**31) + whole[head + 5 :])

@@ -121,7 +121,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a.gguf is truncated or damaged \(40 bytes\)$"):
         read_gguf(path)
     path.write_bytes(b"PK" + whole)
-    with pytest.raises(UserError, match=r"a.gguf is no GGUF file of version 2 or 3$"):
+    with pytest.raises(UserError, match=r"a.gguf is not a GGUF file of version 2 or 3$"):
         read_gguf(path)
 
 

@@ -61,7 +61,7 @@ class _Reader:
 
     def read(self) -> CTranslate2File:
         if (version := self.number("I")) != VERSION:
-            raise UserError(f"{self.path} is no CTranslate2 file of version {VERSION}: it begins with {version}")
+            raise UserError(f"{self.path} is not a CTranslate2 file of version {VERSION}: it begins with {version}")
         kind, _revision = self.text(), self.number("I")
         tensors = {}
         for _ in range(self.number("I")):

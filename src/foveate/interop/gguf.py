@@ -106,7 +106,7 @@ class _Reader:
     def read(self) -> GGUF:
         magic, version = bytes(self.data[:4]), struct.unpack_from("<I", self.bytes, 4)[0]
         if magic != b"GGUF" or version not in (2, 3):
-            raise UserError(f"{self.path} is no GGUF file of version 2 or 3")
+            raise UserError(f"{self.path} is not a GGUF file of version 2 or 3")
         self.at = 8
         tensors, entries = self.number("Q"), self.number("Q")
         metadata = {self.text(): self.value(self.number("I")) for _ in range(entries)}

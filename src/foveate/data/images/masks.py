@@ -116,5 +116,5 @@ def _labels(folder: Path, most: int) -> tuple[str, ...]:
     if len(names) <= most:
         raise UserError(f"{folder / LABELS} names {len(names)} classes, but the masks have class {most}")
     if len(set(names)) < len(names):
-        raise UserError(f"{folder / LABELS} names two classes alike")
+        raise UserError(f"{folder / LABELS} gives two classes the same name")
     return tuple(names)

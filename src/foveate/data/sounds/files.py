@@ -97,7 +97,7 @@ def _decode_by_soundfile(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N
         import soundfile
     except (ImportError, OSError):  # OSError without the library that it is made of
         raise UserError(
-            f"{name} is no .wav file; other formats (ogg, flac, mp3) need the extra: pip install 'foveate[audio]'"
+            f"{name} is not a .wav file; other formats (ogg, flac, mp3) need the extra: pip install 'foveate[audio]'"
         ) from None
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:

@@ -44,7 +44,7 @@ def as_paths(given: Paths) -> tuple[Path, ...]:
     try:
         return (Path(given),) if isinstance(given, str | Path) else tuple(map(Path, given))
     except TypeError:
-        raise UserError(f"{show_value(given)} is not a path, and no list of paths") from None
+        raise UserError(f"{show_value(given)} is neither a path nor a list of paths") from None
 
 
 def digest(path: Path) -> str:

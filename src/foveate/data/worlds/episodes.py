@@ -134,12 +134,12 @@ def _check_actions(actions: np.ndarray, file: Path) -> None:
 
 
 def _text(instruction: np.ndarray, file: Path) -> str:
-    """Raises UserError for what is not a single text, and for one that is too long or no Unicode."""
+    """Raises UserError for what is not a single text, and for one that is too long or not Unicode."""
     if instruction.ndim or instruction.dtype.kind != "U" or instruction.nbytes > 4 * LONGEST_INSTRUCTION:
         raise UserError(f"{file}: the instruction must be one text of at most {LONGEST_INSTRUCTION:,} characters")
     numbers = np.frombuffer(instruction.astype(instruction.dtype.newbyteorder("=")).tobytes(), np.uint32)
     if numbers.size and numbers.max() > sys.maxunicode:  # numpy passes them on to Python, unlooked at
-        raise UserError(f"{file}: the instruction is no Unicode")
+        raise UserError(f"{file}: the instruction is not Unicode")
     return utf8(str(instruction))
 
 
