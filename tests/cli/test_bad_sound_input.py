@@ -146,7 +146,7 @@ def test_pictures_are_of_the_first_sound_that_can_be_used(
         (
             b"no sound, but a text",
             [],
-            "standard input is not a .wav stream: let arecord write one (-t wav), or give the rate",
+            "standard input is not a .wav stream: have arecord write one (-t wav), or give the rate",
         ),
         (b"", ["--raw", "8000"], "standard input has no samples"),
         (bytes(RATE), ["--raw", "8000"], "standard input is silent"),

@@ -75,7 +75,7 @@ def read_format(read: Callable[[int], bytes], name: str) -> WaveFormat:
 
     if not is_wav(take(12)):
         raise UserError(
-            f"{name} is not a .wav stream: let arecord write one (-t wav), or give the rate of bare samples (--raw 16000)"
+            f"{name} is not a .wav stream: have arecord write one (-t wav), or give the rate of samples (--raw 16000)"
         )
     header = None
     while True:
