@@ -191,7 +191,7 @@ def test_folders_that_cannot_be_written(author: Path, files: list[Path], fails: 
     file = tmp_path / "file"
     file.write_text("")
     for command in ((*GPT, "--data", *files), (*BERT, "--data", *files), ("export", author)):
-        assert fails(*command, "--out", file / "run") == f"cannot write in {file / 'run'}: {file} is no folder"
+        assert fails(*command, "--out", file / "run") == f"cannot write in {file / 'run'}: {file} is not a folder"
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not Path("/proc/self").exists(), reason="the user may write everywhere")

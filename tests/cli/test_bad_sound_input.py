@@ -142,11 +142,11 @@ def test_pictures_are_of_the_first_sound_that_can_be_used(
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (b"", [], "standard input is no .wav stream of integers (PCM) or floats: it ends before its samples"),
+        (b"", [], "standard input is not a .wav stream of integers (PCM) or floats: it ends before its samples"),
         (
             b"no sound, but a text",
             [],
-            "standard input is no .wav stream: give arecord no other type (-t wav), or the rate",
+            "standard input is not a .wav stream: have arecord write one (-t wav), or give the rate",
         ),
         (b"", ["--raw", "8000"], "standard input has no samples"),
         (bytes(RATE), ["--raw", "8000"], "standard input is silent"),
@@ -225,7 +225,7 @@ def test_without_the_extra(
     runs: Path, tables: Path, bad: dict[Path, str], tmp_path: Path, fails: Fails, capsys
 ) -> None:
     ogg = next(iter(bad)).parent / "whole.ogg"
-    told = f"{ogg} is no .wav file; other formats (ogg, flac, mp3) need the extra: pip install 'foveate[audio]'"
+    told = f"{ogg} is not a .wav file; other formats (ogg, flac, mp3) need the extra: pip install 'foveate[audio]'"
     with pytest.raises(SystemExit):
         main(["run", str(runs / "transcribe"), str(ogg), str(tables / "train0.wav"), "--json"])
     out, err = capsys.readouterr()

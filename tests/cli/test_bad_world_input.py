@@ -144,12 +144,12 @@ def test_questions(runs: Path, files: Path, tmp_path: Path, fails: Fails, capsys
     [
         (MAP, None, "where to walk? Give a map and a first pose: --map FILE.xml --at X,Y,HEADING"),
         (MAP, "9,9,0", "the map L has no place 9,9"),
-        (MAP, "3,5,45", "[3, 5, 45] is no x,y,heading, such as 3,5,180"),
-        (MAP, "3,5", "[3, 5] is no x,y,heading, such as 3,5,180"),
-        ("<map/>", "3,5,180", "{} is no map: it has no <node x= y=>"),
-        ("no map", "3,5,180", "{} is no map: syntax error: line 1, column 0"),
-        ('<map><node x="3"/></map>', "3,5,180", "{} is no map: a node or an edge has no y"),
-        ('<map><node x="a" y="1"/></map>', "3,5,180", "{} is no map: invalid literal for int() with base 10: 'a'"),
+        (MAP, "3,5,45", "[3, 5, 45] is not x,y,heading, such as 3,5,180"),
+        (MAP, "3,5", "[3, 5] is not x,y,heading, such as 3,5,180"),
+        ("<map/>", "3,5,180", "{} is not a map: it has no <node x= y=>"),
+        ("no map", "3,5,180", "{} is not a map: syntax error: line 1, column 0"),
+        ('<map><node x="3"/></map>', "3,5,180", "{} is not a map: a node or an edge has no y"),
+        ('<map><node x="a" y="1"/></map>', "3,5,180", "{} is not a map: invalid literal for int() with base 10: 'a'"),
         (MAP.replace('"3,6"', '"3,9"'), "3,5,180", "map L: there can be no hall from (3, 5) to (3, 9)"),
     ],
 )
@@ -167,7 +167,7 @@ def test_maps(content: str, at: str | None, message: str, runs: Path, fails: Fai
             {"path": [[3, 5, 270], [3, 6, 180]]},
             "route 23: no action leads from (3, 5, 270) to (3, 6, 180) on the map L",
         ),
-        ({"path": [[3, 5, 180], [3, 6, 190]]}, "route 23: [3, 6, 190] is no x,y,heading"),
+        ({"path": [[3, 5, 180], [3, 6, 190]]}, "route 23: [3, 6, 190] is not x,y,heading"),
     ],
 )
 def test_invalid_paths_are_left_out(
@@ -186,7 +186,7 @@ def test_invalid_paths_are_left_out(
     ("content", "message"),
     [
         ("[]", "{} has no routes"),
-        ("{}", "{} has no routes: it is no list"),
+        ("{}", "{} has no routes: it is not a list"),
         ("[{", "{} is damaged: "),
         ([ROUTE | {"path": []}], "{} has no routes"),
         ([ROUTE | {"path": [["a", 5, 0]]}], "{} has no routes: route 1: path is "),

@@ -67,7 +67,7 @@ def test_captions_of_coco(fails: Fails, table: Path) -> None:
     file.write_text("[")
     assert "coco.json" in fails("train", "caption", "--data", file)
     file.write_text("{}")
-    assert "is no file of COCO captions: it has no images" in fails("train", "caption", "--data", file)
+    assert "is not a file of COCO captions: it has no images" in fails("train", "caption", "--data", file)
     annotations = [{"image_id": 1, "caption": "a dog"}]
     file.write_text(json.dumps({"images": [{"id": 1, "file_name": "gone.png"}], "annotations": annotations}))
     assert fails("train", "caption", "--data", file).startswith(f"{file}: there is no file ")

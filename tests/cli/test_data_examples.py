@@ -85,4 +85,4 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callab
     assert fails("data", "browm", "--out", there) == "unknown source 'browm'; did you mean brown?"
     assert fails("data", "brown", "--out", there, "--count", "0") == "count is 0, but must be at least 1"
     opens(monkeypatch, SimpleNamespace(words=("a",)))
-    assert fails("data", "brown", "--out", there).startswith("brown: its examples are no images, sounds or walks")
+    assert fails("data", "brown", "--out", there).startswith("brown: its examples are not images, sounds or walks")

@@ -192,7 +192,7 @@ def test_metadata_that_are_damaged_say_nothing(tmp_path: Path) -> None:
 def test_files_that_are_no_images_are_not_read(tmp_path: Path) -> None:
     """Pipes, and what claims to be larger than any image."""
     os.mkfifo(tmp_path / "pipe.png")
-    with pytest.raises(UserError, match=r"could not read .*pipe.png: it is no regular file"):
+    with pytest.raises(UserError, match=r"could not read .*pipe.png: it is not a regular file"):
         read_image(tmp_path / "pipe.png")
     with (tmp_path / "sparse.png").open("wb") as file:
         file.truncate(2**30)

@@ -17,7 +17,7 @@ from foveate.data.images.pixels import normalize
 from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.answers import Failure, NoOptions
-from foveate.forms.pixels import CompleteImageOptions, Palette, PixelImage
+from foveate.forms.pixels import CompleteImageOptions, EvenPalette, PixelImage
 from foveate.models.vision.imagegpt import ImageGPTConfig
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
@@ -69,7 +69,7 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Skill:
 
 @pytest.mark.parametrize(("levels", "channels"), [(8, 1), (2, 3), (3, 3)])
 def test_colours_are_those_of_the_model(levels: int, channels: int) -> None:
-    palette = Palette(ImageFormat(7, channels), levels)
+    palette = EvenPalette(ImageFormat(7, channels), levels)
     pixels = np.random.default_rng(3).integers(0, 256, (5, channels, 7, 7)).astype(np.uint8)
     config = ImageGPTConfig(1, channels, 7, levels**channels, 8, 2, 8, 1)
     model = models.build("imagegpt", config)
@@ -170,7 +170,7 @@ def test_a_run_goes_on_with_the_colours_that_it_knows(skill: Skill, tmp_path: Pa
 
 
 def test_what_cannot_be_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is no folder of images"):
+    with pytest.raises(UserError, match="is not a folder of images"):
         unlabelled_images([tmp_path / "missing"])
     with pytest.raises(UserError, match="there is no image in it"):
         unlabelled_images([tmp_path])

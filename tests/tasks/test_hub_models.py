@@ -57,7 +57,7 @@ def test_what_is_no_model_is_told(server: type[Stub], monkeypatch: pytest.Monkey
     server.repositories["models/org/pickled"] = {"config.json": b"{}", "pytorch_model.bin": b"x"}
     assert "no weights as .safetensors" in refused(locate, "hub:org/pickled")
     server.repositories["models/org/empty"] = {"model.safetensors": b"x"}
-    assert refused(locate, "hub:org/empty") == "hub:org/empty has no config.json: it is no model that foveate reads"
+    assert refused(locate, "hub:org/empty") == "hub:org/empty has no config.json: it is not a model that foveate reads"
     server.repositories["models/org/large"] = {"config.json": b"{}", "model.safetensors": b"x" * 2**21}
     monkeypatch.setattr(hub_models, "WEIGHTS", 2**20)
     assert refused(locate, "hub:org/large") == "hub:org/large has 2 MiB to fetch; the limit is 1 MiB"
@@ -67,7 +67,7 @@ def test_what_is_no_model_is_told(server: type[Stub], monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("name", ["hub:", "hub:a/b/c", "hub:../x", "hub:a/b@", "hub:a/b@x;y", "hub:a b", "hub:-a/b"])
 def test_bad_names(name: str) -> None:
-    assert refused(repository, name).startswith(f"{name} is no name of a hub's repository")
+    assert refused(repository, name).startswith(f"{name} is not a name of a hub's repository")
 
 
 def test_without_a_network_or_the_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_run_is_pushed(fake_api: type[FakeApi], trained: Path, capsys: Any) ->
 
 
 def test_what_cannot_be_pushed(fake_api: type[FakeApi], trained: Path, tmp_path: Path) -> None:
-    assert refused(push, trained, "me/ants").startswith("me/ants is no name of a hub's repository")
+    assert refused(push, trained, "me/ants").startswith("me/ants is not a name of a hub's repository")
     assert "leave out @v1" in refused(push, trained, "hub:me/ants@v1")
     refused(push, tmp_path, "hub:me/ants")
     assert not sent

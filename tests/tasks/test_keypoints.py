@@ -212,7 +212,7 @@ def test_several_objects_of_an_image_are_cut_out(tmp_path: Path) -> None:
         ({"keypoints": [1, 2, 2]}, "has an annotation with 3 numbers, but 2 points take 6"),
         ({"image_id": 7}, "has an annotation of an image that it does not list"),
         ({"keypoints": [0] * 6}, "no object has a labelled point"),
-        ({"keypoints": ["x"] * 6}, "is no file of COCO keypoints"),
+        ({"keypoints": ["x"] * 6}, "is not a file of COCO keypoints"),
     ],
 )
 def test_files_that_cannot_be(changes: dict, message: str, tmp_path: Path) -> None:

@@ -181,14 +181,14 @@ def test_folders_that_cannot_be(tmp_path: Path) -> None:
         masked_images([tmp_path])
     with pytest.raises(UserError, match=r"names 1 classes, but the masks have class 1"):
         masked_images([folder_of(tmp_path / "a", "ground\n")])
-    with pytest.raises(UserError, match="names two classes alike"):
+    with pytest.raises(UserError, match="gives two classes the same name"):
         masked_images([folder_of(tmp_path / "b", "red\nred\n")])
     place = folder_of(tmp_path / "c")
     PIL.Image.new("L", (3, 4)).save(place / "masks/1.png")
     with pytest.raises(UserError, match=r"masks/1.png has 3 x 4 pixels, but its image 4 x 3"):
         masked_images([place])
     PIL.Image.new("RGB", (4, 3)).save(place / "masks/1.png")
-    with pytest.raises(UserError, match=r"masks/1.png is no mask"):
+    with pytest.raises(UserError, match=r"masks/1.png is not a mask"):
         masked_images([place])
     (place / "masks/1.png").unlink()
     with pytest.raises(UserError, match=r"images/1.jpg has no mask: there is no file"):

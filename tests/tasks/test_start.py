@@ -167,7 +167,7 @@ def test_an_image_classifier_with_another_head(tmp_path: Path) -> None:
 
 
 def test_places_that_cannot_be(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none is no folder of a trained model: it has no config\.json"):
+    with pytest.raises(UserError, match=r"none is not a folder of a trained model: it has no config\.json"):
         open_start("none")
     begun = CLASSIFY.recipe(start=folder)  # sizes that no preset has are the folder's
     assert (CLASSIFY.preset(begun.model).family, begun.architecture.width, begun.architecture.layers) == (

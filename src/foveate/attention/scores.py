@@ -30,7 +30,7 @@ class Score:
         return k
 
     def fits(self, query_width: int, key_width: int) -> bool:
-        """Whether prepared queries and keys of these two widths, which differ, can be compared."""
+        """Returns whether prepared queries and keys of these two widths, which differ, can be compared."""
         return False
 
     def scale(self, width: int) -> float | None:

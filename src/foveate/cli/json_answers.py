@@ -15,9 +15,9 @@ def answer_as_json(given: str, answer: Answer | Failure) -> str:
 def _plain(value: Any) -> Any:
     """A value as JSON has it: dataclasses are tables of their fields."""
     if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if is_dataclass(value):
         return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
     return value

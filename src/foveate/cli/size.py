@@ -102,14 +102,14 @@ def _scaling() -> tuple[list[str], list[list[str]]]:
     headings += ["petaFLOP/s-days published", "counted", "price"]
     rows = []
     for row in TABLE:
-        found = count(row)
+        counted = count(row)
         published = "" if row.flops is None else f"{row.flops / PETAFLOP_DAY:,.2f}"
         price = f"${row.devices * row.hours * row.price:,.0f}" if row.price else ""
-        cells = ["undisclosed"] * 3 if found is None else [found.layout, f"{found.parameters:,}", ""]
-        if found is not None and found.petaflop_days is not None:
-            cells[2] = f"{found.petaflop_days:,.2f}"
-        elif found is not None and row.flops is not None:
-            cells[2] = f"{row.flops / found.flops_per_token / 1e9:,.0f} B tokens' worth"
+        cells = ["undisclosed"] * 3 if counted is None else [counted.layout, f"{counted.parameters:,}", ""]
+        if counted is not None and counted.petaflop_days is not None:
+            cells[2] = f"{counted.petaflop_days:,.2f}"
+        elif counted is not None and row.flops is not None:
+            cells[2] = f"{row.flops / counted.flops_per_token / 1e9:,.0f} B tokens' worth"
         rows.append([row.name, cells[0], row.parameters, cells[1], row.data, row.training, published, cells[2], price])
     return headings, rows
 
@@ -159,19 +159,19 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _layouts(gpus: int, heads: int) -> dict[str, tuple[int, int]]:
-    """The shards and the tensor-parallel parts of each way to lie on so many devices. Heads are not split."""
+    """The shards and the tensor-parallel parts of each way to divide the model among `gpus`. Heads are not split."""
     parts = max(parts for parts in range(1, min(gpus, TENSOR_PARALLEL) + 1) if gpus % parts == 0 == heads % parts)
-    found = {"a whole model on each device": (1, 1)}
+    layouts = {"a whole model on each device": (1, 1)}
     if gpus > 1:
-        found[f"shards on {gpus:,} devices"] = gpus, 1
+        layouts[f"shards on {gpus:,} devices"] = gpus, 1
     if parts > 1:
-        found[f"layers in {parts} parts"] = 1, parts
-        found[f"layers in {parts} parts, shards on {gpus // parts:,}"] = gpus // parts, parts
-    return found
+        layouts[f"layers in {parts} parts"] = 1, parts
+        layouts[f"layers in {parts} parts, shards on {gpus // parts:,}"] = gpus // parts, parts
+    return layouts
 
 
 def _fits(part: Size, memory: float, shards: int) -> str:
-    """Whether a device has the memory for its part of each layer, sharded, and what would."""
+    """Returns whether a device has the memory for its part of each layer, sharded, and what would."""
     needed = part.training_bytes(2, shards)
     if needed <= memory:
         return f"{_gigabytes(needed)}: fits"

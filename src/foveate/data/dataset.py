@@ -147,5 +147,5 @@ class Dataset(Generic[E]):
         return (self._examples[number] for number in range(0, len(self), max(1, -(-len(self) // count))))
 
     def strided(self, number: int, of: int) -> "Dataset[E]":
-        """One of so many parts: every `of`-th example, beginning at `number`."""
+        """Returns one of `of` parts: every `of`-th example, beginning at `number`."""
         return Dataset(self.name, _Chosen(self._examples, np.arange(number, len(self), of)), self.unit, self.notes)

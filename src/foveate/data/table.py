@@ -19,7 +19,7 @@ DELIMITERS = ",;\t"
 
 
 class Column(NamedTuple):
-    """What a reader looks for in a table."""
+    """A column that a reader looks for in a table."""
 
     name: str
     """What messages and `name<TAB>name` call it."""
@@ -128,7 +128,7 @@ def _wrong_width(cells: Sequence[str], columns: Sequence[Column], width: int, de
 
 
 def _places(titles: Sequence[str], columns: Sequence[Column]) -> list[int] | None:
-    """Where each column stands below a header; None where the row is not a header with all of them."""
+    """Returns the place of each column below a header; None where the row is not a header with all of them."""
     found = []
     for column in columns:
         places = [titles.index(name) for name in (column.name, *column.titles) if name in titles]

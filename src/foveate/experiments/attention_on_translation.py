@@ -107,7 +107,7 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
     splits = open_source("emoji", options.from_language, options.to_language)
     test = list(islice(zip(splits.test, splits.test.notes, strict=True), options.sentences))
     if not any(is_alignable(left, right, emoji) for (left, right), emoji in test):
-        raise UserError(f"none of {len(test)} messages has several names that can be told apart: increase sentences")
+        raise UserError(f"none of {len(test)} messages has several names that can be distinguished: increase sentences")
     unseen = ParallelText.from_pairs([pair for pair, _ in test], splits.test.name, [emoji for _, emoji in test])
     measured = {}
     for number, name in enumerate(options.rows, 1):
@@ -117,7 +117,9 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
     translators: dict[str, Any] = {name: load(_folder(options, name)) for name in options.rows}
     batch = _batch(translators, splits.train, options)
     speeds = _speeds(translators, batch, options)
-    variances = {name: gradient_variance(each.model, batch, options.seed) for name, each in translators.items()}
+    variances = {
+        name: gradient_variance(translator.model, batch, options.seed) for name, translator in translators.items()
+    }
     console.rule("maps")
     title = f"Attention on translation: emoji names, {options.from_language}-{options.to_language}"
     picture = translation_report.maps(translators, unseen)
@@ -128,7 +130,7 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
         {
             "rows": {name: asdict(row) for name, row in measured.items()},
             "tokens_per_second": asdict(speeds),
-            "gradient_variance": {name: asdict(found) for name, found in variances.items() if found is not None},
+            "gradient_variance": {name: asdict(value) for name, value in variances.items() if value is not None},
         },
         [
             *translation_report.notes(measured, variances, options.steps, len(test)),
@@ -176,7 +178,7 @@ def _row(
         recipe = _recipe(options, name)
         translator = learn(recipe, splits, console)
         sources, references = map(list, zip(*unseen, strict=True))
-        translations = [each.text for each in translator(sources, method="greedy")]
+        translations = [translation.text for translation in translator(sources, method="greedy")]
         known = messages(unseen, translator.processor.reads.tokenizer, translator.processor.writes.tokenizer)
         scores = quality(translations, references)
         measured = TranslatorResult(
@@ -192,8 +194,8 @@ def _row(
 
     folder = _folder(options, name)
     path = folder / RESULTS
-    found = measure_once(path, settings, measure, lambda: training_conditions(load(folder).model))
-    return from_dict(TranslatorResult, found, str(path))
+    result = measure_once(path, settings, measure, lambda: training_conditions(load(folder).model))
+    return from_dict(TranslatorResult, result, str(path))
 
 
 def _last_metrics(path: Path) -> dict[str, float]:

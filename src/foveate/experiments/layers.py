@@ -118,11 +118,11 @@ def prepare(options: Layers, name: str, size: tuple[int, int], training: bool) -
 def run(options: Layers, console: Console) -> Comparison:
     """Measure all layers at all sizes. Raises UserError for invalid sizes."""
     options.check()
-    found = []
+    costs = []
     for size in options.sizes:
         console.print(f"length {size[0]:,}, width {size[1]:,}", highlight=False)
-        found += _measure(options, size)
-    return layers_report.comparison(options, found)
+        costs += _measure(options, size)
+    return layers_report.comparison(options, costs)
 
 
 def _measure(options: Layers, size: tuple[int, int]) -> list[LayerCost]:

@@ -68,12 +68,12 @@ def run(options: Positions, console: Console) -> Comparison:
         at_least(1, name, getattr(options, name))
     if options.length <= options.back:
         raise UserError(f"length is {options.length}, but must be greater than back, {options.back}")
-    found = []
+    results = []
     for kind, fields in KINDS.items():
         model = _train(options, fields)
-        found += [_measure(options, kind, model, length) for length in options.lengths]
-        console.print(f"{kind}: {found[-1].accuracy:.1f} % at length {found[-1].length}", highlight=False)
-    return _report(options, found)
+        results += [_measure(options, kind, model, length) for length in options.lengths]
+        console.print(f"{kind}: {results[-1].accuracy:.1f} % at length {results[-1].length}", highlight=False)
+    return _report(options, results)
 
 
 def _train(options: Positions, fields: dict[str, Any]) -> nn.Module:
@@ -111,14 +111,14 @@ def _measure(options: Positions, kind: str, model: nn.Module, length: int) -> Po
     return PositionAccuracy(kind, length, 100 * float(right.mean()), unseen)
 
 
-def _report(options: Positions, found: list[PositionAccuracy]) -> Comparison:
+def _report(options: Positions, results: list[PositionAccuracy]) -> Comparison:
     table = Table(["positions", *(f"{length} tokens" for length in options.lengths), "unseen places"])
     figure, ((axes,),) = panels(1, 1, 5.5, 3.6)
     for number, kind in enumerate(KINDS):
-        own = [one for one in found if one.kind == kind]
+        own = [result for result in results if result.kind == kind]
         beyond = "" if own[-1].beyond is None else f"{own[-1].beyond:.1f}"
-        table.rows.append([kind, *(f"{one.accuracy:.1f}" for one in own), beyond])
-        line(axes, number, options.lengths, [one.accuracy for one in own], kind)
+        table.rows.append([kind, *(f"{result.accuracy:.1f}" for result in own), beyond])
+        line(axes, number, options.lengths, [result.accuracy for result in own], kind)
     axes.axvline(options.length, color="#757575", linewidth=0.8, linestyle=":")
     axes.set(xlabel="tokens of a test sequence", title="accuracy, %", ylim=(0, 104))
     legend_below(figure, axes, 3)
@@ -129,7 +129,7 @@ def _report(options: Positions, found: list[PositionAccuracy]) -> Comparison:
         "tokens: a table has no trained row for them."
     )
     figures: dict[str, Picture] = {"": figure, "waves": draw_waves()}
-    return Comparison("Kinds of positions", [table], figures, [asdict(one) for one in found], [note])
+    return Comparison("Kinds of positions", [table], figures, [asdict(result) for result in results], [note])
 
 
 def draw_waves(tokens: int = 10, width: int = 64) -> PlainFigure:

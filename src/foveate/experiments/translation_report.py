@@ -41,14 +41,14 @@ class Speeds:
 
 
 def table(rows: Mapping[str, TranslatorResult], speeds: Speeds) -> Table:
-    found = Table(["attention", "BLEU", "chrF", "AER", "on own name", "entropy", "training", "writing"])
+    report = Table(["attention", "BLEU", "chrF", "AER", "on own name", "entropy", "training", "writing"])
     for name, row in rows.items():
         seen, cells = row.alignment, ["", "", ""]
         if seen is not None:
             cells = [f"{100 * seen.error_rate:.1f} %", f"{100 * seen.own_name:.1f} %", f"{seen.entropy:.2f}"]
         speed = [f"{speeds.training[name]:,.0f}", f"{speeds.writing[name]:,.0f}"]
-        found.rows.append([name, f"{row.bleu:.1f}", f"{row.chrf:.1f}", *cells, *speed])
-    return found
+        report.rows.append([name, f"{row.bleu:.1f}", f"{row.chrf:.1f}", *cells, *speed])
+    return report
 
 
 def notes(
@@ -56,7 +56,7 @@ def notes(
 ) -> list[str]:
     """Notes about the table."""
     first = next(iter(rows.values()))
-    found = [
+    notes = [
         f"Each was trained for {steps:,} steps; greedy search of {sentences:,} unseen messages, {first.signature}.",
         f"AER: of {first.messages:,} messages of several names, read with their references, the share of target tokens "
         "that look most at a token of another name; who looks along the diagonal, at nothing of the text, has "
@@ -65,7 +65,7 @@ def notes(
         "Training, writing: target tokens a second, learning a batch and writing it step by step, all taking turns.",
     ]
     chosen = {name: variance for name, variance in variances.items() if variance is not None}
-    return [*found, *(_of_choices(name, rows[name].training, variance) for name, variance in chosen.items())]
+    return [*notes, *(_of_choices(name, rows[name].training, variance) for name, variance in chosen.items())]
 
 
 def _of_choices(name: str, training: Mapping[str, float], variance: GradientVariance) -> str:
@@ -84,10 +84,10 @@ def maps(translators: Mapping[str, Translator], unseen: ParallelText) -> Picture
     """The attention maps of all translators for one message with its reference."""
     lines = zip(unseen, unseen.notes, strict=True)
     pairs = [pair for pair, emoji in lines if len(emoji.split()) == PICTURED][:1]
-    found = []
+    alignments = []
     for source, target in pairs:
         for name, translator in translators.items():
             seen = translator.alignment(source, target)
             if seen is not None:
-                found.append(Alignment(seen.weights, seen.target, seen.source, name))
-    return plot_alignments(found, columns=3) if found else None
+                alignments.append(Alignment(seen.weights, seen.target, seen.source, name))
+    return plot_alignments(alignments, columns=3) if alignments else None

@@ -19,7 +19,7 @@ from foveate.data.images.decoding import DamagedImage
 from foveate.errors import UserError
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Changes, Fit, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Fit, Learned, MapRow, OutputForm
 from foveate.forms.image import Fitted
 from foveate.forms.label import count_labels
 from foveate.forms.naming import DecoderNames, token_names
@@ -254,14 +254,14 @@ class Boxes(OutputForm):
         queries = token_names([shown.get(query, f"query {query}") for query in range(len(answer.every))])
         return DecoderNames(queries, queries, "decoder", len(answer.every))
 
-    def rows(self, sight: Any, model: nn.Module, answer: BoxesAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: BoxesAnswer, before: int) -> list[MapRow]:
         """Where the query of each object looked in the last layer; the surest query where nothing is shown."""
         cross = [site for site in sight.sites if site.endswith("cross")]
         if not cross:
             return []
         weights = sight[cross[-1]].weights()[0].float().mean(0).cpu()
         return [
-            Row(one.name, weights[one.query], mark=Mark(one.name, one.box))
+            MapRow(one.name, weights[one.query], mark=Mark(one.name, one.box))
             for one in answer.objects or answer.every[:1]
         ]
 

@@ -23,7 +23,7 @@ from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least, unknown
 from foveate.files import check_place
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, InputForm, Learned, OutputForm, Prepared, Row
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm, Prepared
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image import image_digest
 from foveate.forms.image_files import without_damaged
@@ -275,7 +275,7 @@ class ClassImages(OutputForm):
         names = grid_names(answer.pixels[0].repeat(LOOKED_AT, 0).repeat(LOOKED_AT, 1))
         return DecoderNames(names, names, "*", 0)
 
-    def rows(self, sight: Any, model: nn.Module, answer: GeneratedImages, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: GeneratedImages, before: int) -> list[MapRow]:
         """The last site: where the chosen place of the feature map looked.
 
         Raises UserError for a place outside of the feature map.
@@ -287,9 +287,9 @@ class ClassImages(OutputForm):
         row, column = _place(answer, side)
         if not (0 <= row < side and 0 <= column < side):
             raise UserError(f"place is {row} {column}, but the feature map has {side} x {side} places, from 0")
-        return [Row(answer.label, weights[row * side + column])]
+        return [MapRow(answer.label, weights[row * side + column])]
 
-    def draw(self, answer: GeneratedImages, value: str, rows: Sequence[Row], grid: GridFinder) -> Picture:
+    def draw(self, answer: GeneratedImages, value: str, rows: Sequence[MapRow], grid: GridFinder) -> Picture:
         """The first image, with the chosen place in red, beside where this place looked."""
         side, *_ = grid(len(rows[0].weights))
         image = answer.pixels[0]

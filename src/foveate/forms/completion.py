@@ -19,7 +19,7 @@ from foveate.decoding import Decoding, generate
 from foveate.errors import UserError
 from foveate.forms.answers import Answer, Failure
 from foveate.forms.checks import check_position_count
-from foveate.forms.form import Changes, InputForm, Learned, OutputForm, Row
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.language import site_rows
@@ -193,7 +193,7 @@ class ReadPrompt(InputForm):
     def axis(self, value: str, prepared: Sequence[int], grid: GridFinder) -> Naming:
         return token_names(self.tokenizer.pieces(prepared))
 
-    def draw(self, value: str, rows: Sequence[Row], title: str, grid: GridFinder) -> Any:
+    def draw(self, value: str, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Any:
         """A map of the tokens over those before them."""
         names = [row.name for row in rows]
         weights = torch.stack([torch.as_tensor(row.weights) for row in rows])
@@ -272,7 +272,7 @@ class Completed(OutputForm):
             found |= zip(places, self.complete(model, chosen, options, generator, show), strict=True)
         return [found[place] for place in range(len(prompts))]
 
-    def rows(self, sight: Sight, model: nn.Module, answer: Completion, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: Completion, before: int) -> list[MapRow]:
         """Where each token of the prompt looked, in the last layer, as the mean of its heads."""
         return site_rows(sight, answer.names)
 

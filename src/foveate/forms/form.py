@@ -43,7 +43,7 @@ Learned: TypeAlias = Annotated[Value, LEARNED]
 Own = TypeVar("Own", bound="Form")
 
 
-class Row(NamedTuple):
+class MapRow(NamedTuple):
     """Where a model looked for a part of its answer, such as a word of it."""
 
     name: str
@@ -284,7 +284,7 @@ class InputForm(Form):
         """The examples without those that are damaged, which a note of the dataset names."""
         return dataset
 
-    def draw(self, value: Any, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: Any, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         """The value with the places that each row looked at."""
         return None
 
@@ -435,14 +435,14 @@ class OutputForm(Form):
         decoder = self.axis(answer)
         return single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
 
-    def rows(self, sight: "Sight", model: nn.Module, answer: Any, before: int) -> list[Row]:
+    def rows(self, sight: "Sight", model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         """Where the model looked in its input for each part of the answer; none if it does not attend.
 
         `before` is the number of tokens, such as a class token, before the places of the input.
         """
         return []
 
-    def draw(self, answer: Any, value: Any, rows: Sequence[Row], grid: GridFinder) -> Picture | None:
+    def draw(self, answer: Any, value: Any, rows: Sequence[MapRow], grid: GridFinder) -> Picture | None:
         """What was written, of the `value` that was read, with the places that each row looked at; None where the form
         that is read draws this."""
         return None

@@ -118,7 +118,7 @@ def open_image(file: File) -> "PIL.Image.Image":
                 raise UserError(f"{file.name} has more than {jpeg_scans.MOST} scans: save it again")
             return flat(turn_upright(picture)).convert("RGB")
     except PIL.UnidentifiedImageError:
-        raise UserError(f"{file.name} is no picture; supported formats are {', '.join(FORMATS)}") from None
+        raise UserError(f"{file.name} is not a picture; supported formats are {', '.join(FORMATS)}") from None
     except (UserError, MemoryError):
         raise
     except Exception as error:  # Pillow raises errors of many kinds for damaged files

@@ -15,7 +15,7 @@ from foveate.data.dataset import Dataset
 from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Changes, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Learned, MapRow, OutputForm
 from foveate.interop.layout import Scores
 from foveate.metrics.classification import accuracy, macro_f1
 
@@ -181,11 +181,11 @@ class Label(OutputForm):
     def notes(self, examples: Sequence[Any]) -> list[str]:
         return [f"{len(self.labels)} labels", *unseen_labels("labels", [one.label for one in examples], self.labels)]
 
-    def rows(self, sight: Any, model: nn.Module, answer: Any, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         return pooled_row(answer.title, sight, model, before)
 
 
-def pooled_row(name: str, sight: Any, model: nn.Module, before: int) -> list[Row]:
+def pooled_row(name: str, sight: Any, model: nn.Module, before: int) -> list[MapRow]:
     """The last site: where the token that decides looked, or the mean of all places where there is none."""
     if not sight.sites:
         return []
@@ -194,7 +194,7 @@ def pooled_row(name: str, sight: Any, model: nn.Module, before: int) -> list[Row
     weights = heads.mean(0)
     first = before > 0 or getattr(model.config, "pooling", None) == "first"
     title = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
-    return [Row(name, weights[0] if first else weights.mean(0), site=title)]
+    return [MapRow(name, weights[0] if first else weights.mean(0), site=title)]
 
 
 def count_labels(labels: Iterable[str]) -> dict[str, int]:

@@ -26,9 +26,9 @@ from foveate.data.images.labelled import ImageFormat
 from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, Learned, Naming, OutputForm, Row
+from foveate.forms.form import Changes, Learned, MapRow, Naming, OutputForm
 from foveate.forms.grids import GridFinder, grid_names
-from foveate.forms.image import Image
+from foveate.forms.image import SquareImage
 from foveate.forms.image_grid import check_image_file, check_samples, save_grid
 from foveate.training.settings import check_seed
 
@@ -43,7 +43,7 @@ GREY = 128
 
 
 @dataclass(frozen=True)
-class Palette:
+class EvenPalette:
     """The colours of pixels: evenly spaced levels of each channel, the first channel counting most, as in
     `foveate.models.vision.imagegpt.even_palette`."""
 
@@ -70,7 +70,7 @@ class Palette:
 
 
 @dataclass
-class PixelImage(Image):
+class PixelImage(SquareImage):
     """An image of one size whose pixels are rounded to few colours: inputs `pixels` (B, C, h, w)."""
 
     worth_optimizing: ClassVar[float] = inf
@@ -96,9 +96,9 @@ class PixelImage(Image):
         return replace(trained, flip=self.flip)
 
     @property
-    def palette(self) -> Palette:
+    def palette(self) -> EvenPalette:
         """The colours of pixels."""
-        return Palette(self.square, self.levels)
+        return EvenPalette(self.square, self.levels)
 
     def places(self, prepared: np.ndarray) -> int:
         return int(prepared.shape[1] * prepared.shape[2])
@@ -219,10 +219,10 @@ class Pixels(OutputForm):
         return Pixels(reads.format, reads.levels)
 
     @property
-    def palette(self) -> Palette:
+    def palette(self) -> EvenPalette:
         """The colours of pixels."""
         assert self.format is not None, "the form has not learned from examples"
-        return Palette(self.format, self.levels)
+        return EvenPalette(self.format, self.levels)
 
     def sizes(self) -> dict[str, int]:
         return {"classes": 1, "colours": self.palette.count}
@@ -286,7 +286,7 @@ class Pixels(OutputForm):
         )
         return counted_ways(known, asked, self.palette.format.size, self.palette.count)
 
-    def rows(self, sight: Any, model: nn.Module, answer: Any, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         """The last site, the mean of its heads: where some pixels are predicted from, below those that were given."""
         if not sight.sites:
             return []
@@ -296,7 +296,7 @@ class Pixels(OutputForm):
         found = []
         for part in (np.arange(DRAWN_MAPS) + 0.5) / DRAWN_MAPS:
             row, column = first + int(part * (size - first)), int(part * size)
-            found.append(Row(f"row {row + 1}, column {column + 1}", _of_pixels(weights[row * size + column])))
+            found.append(MapRow(f"row {row + 1}, column {column + 1}", _of_pixels(weights[row * size + column])))
         return found
 
 

@@ -26,7 +26,7 @@ from foveate.data.images.word_images import check_line_of_text, grey
 from foveate.data.text.scripts import in_word
 from foveate.decoding import Decoding
 from foveate.errors import at_least
-from foveate.forms.form import Changes, Naming, Prepared, Row
+from foveate.forms.form import Changes, MapRow, Naming, Prepared
 from foveate.forms.grids import GridFinder
 from foveate.forms.image import ImageForm, Unread, count_places
 from foveate.forms.written import WrittenAnswer, WrittenCharacters
@@ -34,7 +34,7 @@ from foveate.metrics.classification import accuracy
 from foveate.metrics.error_rates import error_rate
 from foveate.sight import Sight
 from foveate.viewer.protocol import Input
-from foveate.viewer.sides import Image as GridImage
+from foveate.viewer.sides import Image
 
 NEIGHBOURS = 5_000
 """Training images that the nearest one is searched in, for the baseline."""
@@ -135,13 +135,13 @@ class WordLine(ImageForm):
         inside = self.scaled(value).shape[1]
         shown[:, :inside] = np.asarray(grey(value).resize((inside, self.height)))
 
-        def names(count: int) -> GridImage | None:
+        def names(count: int) -> Image | None:
             rows, columns, _ = grid(count)
-            return GridImage.of(shown, rows, columns) if rows > 1 else None
+            return Image.of(shown, rows, columns) if rows > 1 else None
 
         return names
 
-    def draw(self, value: PIL.Image.Image, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: PIL.Image.Image, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         """The image, and for each character where the model looked when it wrote it."""
         from foveate.viewer.steps import draw  # imports matplotlib, which takes a while
 
@@ -206,7 +206,7 @@ class LineText(WrittenCharacters):
             "the nearest image": text_metrics(nearest, right),
         }
 
-    def rows(self, sight: Sight, model: nn.Module, answer: WrittenAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: WrittenAnswer, before: int) -> list[MapRow]:
         found = super().rows(sight, model, answer, before)
         return [*found[:-1], found[-1]._replace(name="end")] if found else []
 

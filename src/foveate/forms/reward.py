@@ -15,7 +15,7 @@ from foveate.data.text.preferences import Preference
 from foveate.errors import UserError
 from foveate.forms.answers import Answer
 from foveate.forms.compared_text import ComparedText, regrouped
-from foveate.forms.form import Changes, OutputForm, Row
+from foveate.forms.form import Changes, MapRow, OutputForm
 from foveate.forms.label import pooled_row
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.text import PreparedBuckets, nothing_fits
@@ -129,5 +129,5 @@ class Reward(OutputForm):
         longer = sum(len(one.better) > len(one.worse) for one in examples)
         return {"the longer text": {"accuracy": 100 * longer / len(examples)}}
 
-    def rows(self, sight: Any, model: nn.Module, answer: RewardAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: RewardAnswer, before: int) -> list[MapRow]:
         return pooled_row(answer.title, sight, model, before)

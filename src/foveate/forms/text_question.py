@@ -19,7 +19,7 @@ from foveate.data.text.facts import TextQuestion
 from foveate.data.text.scripts import word_pattern
 from foveate.data.tokens.tokenizers import Tokens
 from foveate.errors import UserError
-from foveate.forms.form import Changes, Naming, Row
+from foveate.forms.form import Changes, MapRow, Naming
 from foveate.forms.label import LabelAnswer
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.question import FrequentAnswer, answer_metrics, answers_by_question
@@ -230,10 +230,10 @@ class TextAnswer(FrequentAnswer):
         """The question attends to the text."""
         return {site: ([answer.question], along(sight[site].shape[-1])) for site in sight.sites}
 
-    def rows(self, sight: Any, model: nn.Module, answer: LabelAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: LabelAnswer, before: int) -> list[MapRow]:
         """Where the question looked in the text."""
         weights = sight[sight.sites[-1]].weights()[0, :, 0].float().mean(0).cpu()
-        return [Row(f"{answer.label} {answer.probability:.2f}", weights)]
+        return [MapRow(f"{answer.label} {answer.probability:.2f}", weights)]
 
 
 def share_in_sentence(pieces: Sequence[str], weights: Sequence[float], sentence: int) -> float:

@@ -22,7 +22,7 @@ from foveate.data.text.scripts import begins_word, join_texts
 from foveate.decoding import beam, greedy
 from foveate.decoding.beam import check_width
 from foveate.errors import UserError
-from foveate.forms.form import Learned, Row
+from foveate.forms.form import Learned, MapRow
 from foveate.forms.grids import GridFinder
 from foveate.forms.sound import Heard
 from foveate.forms.word_times import TimedWord, most_decided
@@ -141,7 +141,7 @@ class TranscriptForm:
             [self.comparable(one.text) for one in answers], [self.comparable(one.label) for one in examples]
         )
 
-    def draw(self, answer: TranscriptAnswer, value: Heard, rows: Sequence[Row], grid: GridFinder) -> Picture:
+    def draw(self, answer: TranscriptAnswer, value: Heard, rows: Sequence[MapRow], grid: GridFinder) -> Picture:
         """The spectrogram, and below it where the model looked when it wrote each token; with the times of words,
         where they were asked for."""
         from foveate.viewer.speech_figure import draw  # imports matplotlib, which takes a while

@@ -13,12 +13,12 @@ from jaxtyping import Float, Float32
 from torch import Tensor, nn
 
 from foveate.contracts import Generator
-from foveate.data.sounds.files import Sound as Samples
+from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.whisper_features import SECONDS, WhisperFeatures
 from foveate.decoding import Decoding, generate
 from foveate.decoding.sound_generator import SoundGenerator
 from foveate.errors import UserError
-from foveate.forms.form import Naming, Row
+from foveate.forms.form import MapRow, Naming
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.sound import Heard, Sound, SpokenSound
@@ -62,7 +62,7 @@ class WhisperSound(SpokenSound):
     features: WhisperFeatures = field(default_factory=WhisperFeatures)
     longest: float = SECONDS
 
-    def spectrogram(self, sound: Samples) -> Float32[np.ndarray, "S F"]:
+    def spectrogram(self, sound: Waveform) -> Float32[np.ndarray, "S F"]:
         """That of the whole window."""
         return self.features(sound)
 
@@ -174,13 +174,13 @@ class WhisperText(TranscriptForm, Written):
         pieces = self.tokenizer.pieces([*answer.prompt, *answer.tokens])
         return DecoderNames(token_names(pieces), token_names([*pieces[1:], END]), self.decoder, len(pieces))
 
-    def rows(self, sight: Sight, model: nn.Module, answer: Any, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         """Each token and the end, as the mean of the heads that follow the sound."""
         if not answer.tokens:
             return []
         names = [*self.tokenizer.pieces(answer.tokens), END]
         weights = self.alignment(sight, answer).mean(0)
-        return [Row(name, of) for name, of in zip(names, weights, strict=True)]
+        return [MapRow(name, of) for name, of in zip(names, weights, strict=True)]
 
     def words(self, answer: TranscriptAnswer) -> list[tuple[str, int]]:
         return list(self.known.words(answer.tokens))

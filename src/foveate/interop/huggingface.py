@@ -86,7 +86,7 @@ def _offline() -> Iterator[None]:
 
 
 def has_transformers() -> bool:
-    """Whether transformers is installed."""
+    """Returns whether transformers is installed."""
     try:
         import_transformers()
     except UserError:
@@ -155,7 +155,7 @@ def _public(name: str) -> str:
 
 
 def _installed(code: str) -> bool:
-    """Whether this version of flash attention is installed, so that transformers does not download it."""
+    """Returns whether this version of flash attention is installed, so that transformers does not download it."""
     check = getattr(import_transformers().utils, f"is_flash_attn_{code[-1]}_available", None)
     return check is not None and check()
 
@@ -185,11 +185,11 @@ def _model_class(transformers: Any, config: Any, folder: Path) -> Any:
         if isinstance(kind, type) and issubclass(kind, base) and getattr(kind, "config_class", None) is type(config):
             return kind
     raise UserError(
-        f"{folder} is a {', '.join(map(str, config.architectures))}, which is no model of transformers "
+        f"{folder} is a {', '.join(map(str, config.architectures))}, which is not a model of transformers "
         f"{transformers.__version__}; code in the folder is never run"
     )
 
 
 def _matters(name: str, model: Any) -> bool:
-    """Whether a tensor affects attention: heads and poolers come after it."""
+    """Returns whether a tensor affects attention: heads and poolers come after it."""
     return "pooler" not in name and (model.base_model is model or name.startswith(f"{model.base_model_prefix}."))

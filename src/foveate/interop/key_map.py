@@ -130,7 +130,7 @@ class KeyMap:
 
     @property
     def _outside(self) -> set[str]:
-        """Public tensors that are no part of the body."""
+        """Public tensors that are not part of the body."""
         return {entry.public + leaf for entry in self.entries for leaf in ("", ".weight", ".bias")} | set(self.tied)
 
     def renamed(self, names: Iterable[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from foveate.interop.key_map import KeyMap
 
 @dataclass(frozen=True)
 class Layout:
-    """How a family of ours is written by transformers."""
+    """The layout in which transformers writes a family of ours."""
 
     family: str
     """Its name in `foveate.models.FAMILIES`."""
@@ -35,7 +35,7 @@ HEAD_FIELDS = ("window", "split", "head_widths")
 
 
 def require_defaults(config: Any, plain: Any, names: Iterable[str], public: str) -> None:
-    """UserError, in one line, for a config whose fields of these `names` are others than those of a `plain` one.
+    """UserError, in one line, for a config whose fields of these `names` are other than those of a `plain` one.
 
     `public` is what the library calls the model, such as "transformers' BERT".
     """

@@ -42,7 +42,7 @@ COUNTER = ".num_batches_tracked"
 
 @dataclass(frozen=True)
 class PublicHeader:
-    """What the `config.json` of every model of transformers may say."""
+    """The fields that the `config.json` of every model of transformers may have."""
 
     model_type: str | None = None
     architectures: tuple[str, ...] | None = None
@@ -63,7 +63,7 @@ class PublicModel:
 
 
 def is_public(folder: Path) -> bool:
-    """Whether a folder has a `config.json` of transformers, not of foveate."""
+    """Returns whether a folder has a `config.json` of transformers, not of foveate."""
     if not (folder / bundle.CONFIG).is_file():
         return (folder / "adapter_config.json").is_file()
     values = read_json(folder / bundle.CONFIG)
@@ -71,7 +71,7 @@ def is_public(folder: Path) -> bool:
 
 
 def header_of(folder: Path) -> PublicHeader:
-    """What a public folder says of itself; nothing without a `config.json`, as for an adapter alone.
+    """Reads what a public folder says of itself; nothing without a `config.json`, as for an adapter alone.
 
     Raises UserError where a value has another type.
     """
@@ -97,13 +97,13 @@ def layout_of(folder: Path) -> Layout:
 
 
 def reads_images(kind: Any) -> bool:
-    """Whether a "model_type" is one of models of images."""
+    """Returns whether a "model_type" is one of models of images."""
     return kind in MODEL_TYPES and bool(importlib.import_module(MODEL_TYPES[kind]).LAYOUT.image_processor)
 
 
 def head_of(folder: Path) -> str:
-    """What the model in a folder predicts: "words", a label of the "text" or of each of its "tokens", a "label" of an
-    image, "boxes" in it, or "none"."""
+    """Returns what the model in a folder predicts: "words", a label of the "text" or of each of its "tokens", a "label"
+    of an image, "boxes" in it, or "none"."""
     named = header_of(folder).architectures
     return layout_of(folder).architectures[named[0]] if named else "words"
 
@@ -211,4 +211,6 @@ def _check(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], key_map: K
                 f"{folder}: '{name}' is {tuple(state[name].shape)}, but {tuple(tensor.shape)} by its config.json"
             )
         if tensor.is_floating_point() and not state[name].is_floating_point():
-            raise UserError(f"{folder}: '{name}' is of the type {state[name].dtype}, which is no floating-point number")
+            raise UserError(
+                f"{folder}: '{name}' is of the type {state[name].dtype}, which is not a floating-point number"
+            )

@@ -59,7 +59,7 @@ def bleu(captions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
 
 
 def same_words(caption: str, references: Sequence[str]) -> bool:
-    """Whether a caption has the words of one of its references, in lower case."""
+    """Returns whether a caption has the words of one of its references, in lower case."""
     return _words(caption) in map(_words, references)
 
 

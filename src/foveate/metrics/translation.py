@@ -35,8 +35,8 @@ class LengthGroup:
 
 
 TOKENIZE = ("auto", "13a", "intl", "char", "zh", "none")
-"""How sacreBLEU can part words without fetching anything: "13a" is its default, "auto" is that for scripts with spaces,
-"zh" for Chinese and "char" for other scripts without spaces, such as Japanese and Thai."""
+"""How sacreBLEU can split words without fetching anything: "13a" is its default, "auto" is that for scripts with
+spaces, "zh" for Chinese and "char" for other scripts without spaces, such as Japanese and Thai."""
 
 MOSES = "moses-"
 """Before a language's code: the rules of the Moses toolkit, which older papers counted by. They part "l'homme"."""
@@ -86,7 +86,7 @@ def check_tokenize(tokenize: str) -> None:
 
 
 def _words(tokenize: str) -> tuple[Callable[[str], str], str]:
-    """What prepares a text, and by which of sacreBLEU's own ways it is then parted."""
+    """Returns what prepares a text, and by which of sacreBLEU's own ways it is then split."""
     check_tokenize(tokenize)
     if not tokenize.startswith(MOSES):
         return str, tokenize
@@ -106,7 +106,7 @@ def quality_by_length(
 ) -> list[LengthGroup]:
     """The quality of up to `groups` groups of about equally many sentences, from the shortest sources to the longest.
 
-    Sentences of one length (in words) are never parted.
+    Sentences of one length (in words) are never separated.
     """
     lengths = [count_words(source) for source in sources]
     order = sorted(range(len(sources)), key=lambda place: lengths[place])

@@ -12,7 +12,7 @@ MOST_PLACES = 256
 """Places of the largest map whose gradient is computed by products of all places."""
 
 IMAGES = 3
-"""A map may have so many times as many places as there are images: with few images oneDNN is faster."""
+"""A map may have this many times as many places as there are images: with few images oneDNN is faster."""
 
 FAST_KERNEL = 3
 """Rows and columns of the weights whose gradient oneDNN computes fast in every precision."""
@@ -78,7 +78,7 @@ class _Depthwise(torch.autograd.Function):
 
 
 def _many(x: Tensor) -> bool:
-    """Whether there are enough images for the products of all places."""
+    """Returns whether there are enough images for the products of all places."""
     return x.shape[2] * x.shape[3] <= min(MOST_PLACES, IMAGES * len(x))
 
 

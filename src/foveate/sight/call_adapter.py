@@ -27,7 +27,7 @@ MaskMeaning = tuple[Mask | None, Tensor | None, int]
 
 
 def has_values(tensor: Tensor) -> bool:
-    """Whether a tensor's values can be read: not under vmap, and not if it has only a shape."""
+    """Returns whether a tensor's values can be read: not under vmap, and not if it has only a shape."""
     functorch = torch._C._functorch
     while functorch.is_functorch_wrapped_tensor(tensor):
         if functorch.is_batchedtensor(tensor):

@@ -79,7 +79,7 @@ class SitePart(Site):
         return torch.stack([(share.to(block.dtype) @ block).squeeze(-2) for share, block in parts]).sum(0)
 
     def share(self) -> Float[Tensor, "B H T"]:
-        """How much of each query's attention goes to the keys of this part."""
+        """Computes how much of each query's attention goes to the keys of this part."""
         return torch.cat([block.sum(-1) for block in self._blocks()], -1)
 
     def propagate(self, shares: Float[Tensor, "B N T"]) -> Float[Tensor, "B N S"]:

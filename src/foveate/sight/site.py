@@ -230,7 +230,7 @@ class Site:
             yield recorded, replace(recorded.call, keys=keys, values=keys[..., :0])
 
     def _is_measured(self, name: str, top: int) -> bool:
-        """Whether a measure was computed before, for at least `top` keys."""
+        """Returns whether a measure was computed before, for at least `top` keys."""
         known = [recorded.measured.get(name) for recorded in self.calls]
         return all(one is not None and (name != "top" or one.weights.shape[-1] >= top) for one in known)
 

@@ -12,7 +12,7 @@ from foveate.forms.actions import WorldActions
 from foveate.forms.world import LevelName
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Examples, Task
 from foveate.training import Training
 from foveate.training.objectives.imitation import Imitation
@@ -96,7 +96,7 @@ TASK = Task(
         validate_every=1000,
         precision="float32",
     ),
-    start=WholeRun(),
+    start=AllWeights(),
     unit="actions",
     skill=_agent,
 )

@@ -11,7 +11,7 @@ from torch import nn
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.text.preferences import Preference, PreferenceBatching, read_preferences
-from foveate.forms.tuned import DrawnLikePairs, ReadPrompt, first_words
+from foveate.forms.tuned import DrawnLikePairs, ReadTunedPrompt, first_words
 from foveate.nn import longest_sequence
 from foveate.tasks.recipe import Examples
 from foveate.tasks.task import Task
@@ -89,7 +89,7 @@ TASK = Task(
     The better text of each pair is made more probable than it was to the first model, and the worse one less, until the
     difference is large enough for --beta (DPO). A smaller beta lets the model go further from where it began.""",
     families=("gpt",),
-    reads=ReadPrompt(),
+    reads=ReadTunedPrompt(),
     writes=DrawnLikePairs(),
     objective=DirectPreference(),
     read=lambda paths, recipe: read_preferences(paths),

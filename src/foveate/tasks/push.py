@@ -20,7 +20,7 @@ def push(folder: Path, name: str, private: bool = False) -> list[str]:
     names of the files. Raises UserError, in one line, for a folder that is no finished run, and where the hub refuses.
     """
     if not is_hub_name(name):
-        raise UserError(f"{name} is no name of a hub's repository; it is hub:ORGANISATION/NAME")
+        raise UserError(f"{name} is not a name of a hub's repository; it is hub:ORGANISATION/NAME")
     found = repository(name)
     if found.revision:
         raise UserError(f"{name}: a run is pushed to the main branch; leave out @{found.revision}")

@@ -23,7 +23,7 @@ from foveate.forms.form import InputForm, OutputForm, setting_names
 from foveate.models.idle_settings import changed_fields, check_settings_act
 from foveate.tasks.examples.data_options import FEWEST, held_out_every
 from foveate.tasks.recipe import PARTS, Examples, Recipe, distribute, plain_values
-from foveate.tasks.start.parts import Body, Parts
+from foveate.tasks.start.parts import Body, InitFrom
 from foveate.tasks.start.plan import settle
 from foveate.tasks.upgrade import upgrade_recipe
 from foveate.training import Training
@@ -69,7 +69,7 @@ class Task:
     """How models are trained, where the preset does not know better."""
     architecture: Mapping[str, Any] = field(default_factory=dict)
     """The fields of a model's config that the task decides."""
-    start: Parts = field(default_factory=Body)
+    start: InitFrom = field(default_factory=Body)
     """What is taken of trained weights."""
     unit: str = "tokens"
     """What has a label, for people who watch the training."""

@@ -39,7 +39,7 @@ class Validation:
         return metrics
 
     def better(self, metrics: dict[str, float], than: dict[str, float]) -> bool:
-        """Whether `metrics` are better. Any number is better than none or NaN; NaN is never better."""
+        """Returns whether `metrics` are better. Any number is better than none or NaN; NaN is never better."""
         value, rival = metrics[self.metric], than.get(self.metric)
         if rival is None or rival != rival:
             return value == value

@@ -30,7 +30,7 @@ LATER = "·"
 """First character of a piece that continues a word."""
 
 EVEN = 0.16
-"""A map is nearly even if its rows are, on average, within so many nats of the same weight on each of their keys."""
+"""A map is nearly even if its rows are, on average, within this many nats of the same weight on each of their keys."""
 
 EVEN_MARK = "  nearly even"
 """What follows the title of such a map, in grey."""
@@ -59,7 +59,7 @@ def draw(maps: Sequence[Alignment], columns: int) -> PlainFigure:
 
 
 def _even(each: Alignment) -> bool:
-    """Whether a map has about the same weight on all keys of a row that have any."""
+    """Returns whether a map has about the same weight on all keys of a row that have any."""
     weights = each.weights.detach().float().cpu().numpy()
     weights = weights / np.maximum(weights.sum(1, keepdims=True), 1e-12)
     entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(1)

@@ -133,7 +133,7 @@ def _block(
 
 
 def _alike(call: Call) -> bool:
-    """Whether all queries share one row of the mask."""
+    """Returns whether all queries share one row of the mask."""
     return call.bias is None and call.mask is not None and not call.mask.rowwise
 
 
@@ -186,7 +186,7 @@ def _at_full_length(tensor: Tensor, columns: range) -> Tensor:
 
 
 def _four(tensor: Tensor, leading: torch.Size) -> Tensor:
-    """As (batch, heads, rows, columns): the first leading dimension, then all others merged into one.
+    """Reshapes to (batch, heads, rows, columns): the first leading dimension, then all others merged into one.
 
     Broadcast dimensions stay 1 if possible, so that a mask is not copied for each head. The fused kernel requires a
     dense last dimension.

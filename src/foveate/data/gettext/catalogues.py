@@ -101,8 +101,8 @@ def _find(folders: Sequence[Path], language: str) -> dict[str, Path]:
 
 
 def _language_place(names: Sequence[str], first: int, fitting: Sequence[str]) -> int:
-    """Which part of a catalogue's path is the language: the one before LC_MESSAGES, or else the last, from the `first`
-    on, that fits the wanted one, or else the name of the file."""
+    """Finds the part of a catalogue's path that is the language: the one before LC_MESSAGES, or else the last, from the
+    `first` on, that fits the wanted one, or else the name of the file."""
     if "LC_MESSAGES" in names[1:]:
         return names.index("LC_MESSAGES") - 1
     return max(

@@ -118,7 +118,7 @@ def _of_folder(folder: Path, left_out: Counter[str]) -> list[BoxedImage]:
 def _parse_xml(path: Path) -> Element:
     root = read_xml(path, "Pascal VOC annotation", TABLE)
     if root.tag != "annotation":
-        raise UserError(f"{path} is no Pascal VOC annotation: it is <{root.tag}>, not <annotation>")
+        raise UserError(f"{path} is not a Pascal VOC annotation: it is <{root.tag}>, not <annotation>")
     return root
 
 

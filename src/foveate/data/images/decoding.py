@@ -49,7 +49,7 @@ LARGEST_IMAGE = 50_000_000
 
 
 class DamagedImage(UserError):
-    """A file that is no image, or that is too large to decode."""
+    """A file that is not an image, or that is too large to decode."""
 
 
 def flat(image: PIL.Image.Image) -> PIL.Image.Image:
@@ -81,7 +81,7 @@ def keep_as_it_is(image: PIL.Image.Image) -> PIL.Image.Image:
 
 
 def _turn(read_metadata: Callable[[], PIL.Image.Exif]) -> Transpose | None:
-    """How an image is to be turned; None for damaged metadata too."""
+    """Returns how an image is to be turned; None for damaged metadata too."""
     with warnings.catch_warnings(), suppress(Exception):  # Pillow raises many
         warnings.simplefilter("ignore")
         return TRANSPOSE_BY_ORIENTATION.get(read_metadata().get(ORIENTATION, 1))
@@ -90,7 +90,7 @@ def _turn(read_metadata: Callable[[], PIL.Image.Exif]) -> Transpose | None:
 
 def read_image(path: Path) -> PIL.Image.Image:
     """The decoded image of a file, of an animation the first. Raises UserError for a missing file, DamagedImage for
-    what is no image or too large."""
+    what is not an image or too large."""
     with _open_image(path) as image:
         if image.format in jpeg_scans.FORMATS and has_too_many_scans(path.read_bytes()):
             raise DamagedImage(f"{path} has more than {jpeg_scans.MOST} scans, which would take long to decode")

@@ -56,7 +56,7 @@ class ReadableImage(Example, Protocol):
 
 
 def is_damaged(example: ReadableImage) -> bool:
-    """Whether the image of an example cannot be decoded; one that is composed always can."""
+    """Returns whether the image of an example cannot be decoded; one that is composed always can."""
     if getattr(example, "identity", None) is not None:
         return False
     try:
@@ -111,11 +111,11 @@ def labelled_images(paths: Paths, label: Column = LABEL) -> Dataset[LabelledImag
 
 
 def unlabelled_images(paths: Sequence[Path]) -> Dataset[LabelledImage]:
-    """All images in folders and the folders in them. Raises UserError for a path that is no folder."""
+    """All images in folders and the folders in them. Raises UserError for a path that is not a folder."""
     files: list[Path] = []
     for path in paths:
         if not path.is_dir():
-            raise UserError(f"{path} is no folder of images")
+            raise UserError(f"{path} is not a folder of images")
         files += images_below(path)
     if not files:
         raise UserError(f"{' and '.join(map(str, paths))}: there is no image in it")

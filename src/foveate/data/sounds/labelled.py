@@ -6,7 +6,7 @@ from pathlib import Path
 
 from foveate.data.dataset import Dataset
 from foveate.data.folders import class_folders, files_below
-from foveate.data.sounds.files import ENDINGS, Sound, read_sound
+from foveate.data.sounds.files import ENDINGS, Waveform, read_sound
 from foveate.data.table import SOUND, TRANSCRIPT, read_table
 from foveate.data.text.files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
@@ -30,7 +30,7 @@ class LabelledSound:
     def place(self) -> str:
         return str(self.path)
 
-    def read(self) -> Sound:
+    def read(self) -> Waveform:
         """The sound. Raises UserError where the file is damaged."""
         return read_sound(self.path)
 

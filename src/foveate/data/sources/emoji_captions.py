@@ -77,7 +77,7 @@ def _endless(drawings: Sequence[Sprite], first: int) -> Iterator[Scene]:
 
 
 def has_held_out_pair(scene: Scene) -> bool:
-    """Whether two things that follow each other in the caption are a pair that is held out."""
+    """Returns whether two things that follow each other in the caption are a pair that is held out."""
     return any(is_held_out(one.drawing.name, other.drawing.name) for one, other in pairwise(scene.things))
 
 
@@ -131,7 +131,8 @@ def describe(scene: Scene, language: Language = "en") -> CaptionedImage:
 
 
 def relation(one: Thing, other: Thing, size: int, language: Language = "en") -> str:
-    """How two things in reading order stand to each other: those in the same third of the height are in one row."""
+    """Returns how two things in reading order stand to each other: those in the same third of the height are in one
+    row."""
     return RELATIONS[language][row_of(one, size) != row_of(other, size)]
 
 

@@ -52,12 +52,13 @@ def open_drawings(before_fetch: BeforeFetch) -> list[Sprite]:
 
 
 def is_test(number: int) -> bool:
-    """Whether the emoji of this number, from 0, is one of every fifth, which only test data show."""
+    """Returns whether the emoji of this number, from 0, is one of every fifth, which only test data show."""
     return number % 5 == 4
 
 
 def is_dev(number: int) -> bool:
-    """Whether the emoji of this number, from 0, is one of every twentieth, which only data to validate on show."""
+    """Returns whether the emoji of this number, from 0, is one of every twentieth, which only data to validate on
+    show."""
     return number % 20 == 7
 
 

@@ -57,7 +57,7 @@ class HubFile:
 
 
 def is_hub_name(name: object) -> bool:
-    """Whether a name or path begins with "hub:"."""
+    """Returns whether a name or path begins with "hub:"."""
     return str(name).startswith(PREFIX)
 
 
@@ -66,7 +66,7 @@ def repository(name: str) -> Repository:
     path, mark, revision = name.removeprefix(PREFIX).partition("@")
     named = _NAME.fullmatch(path) and ".." not in name and not path.endswith(".git")
     if not named or (mark and not _REVISION.fullmatch(revision)):
-        raise UserError(f"{name} is no name of a hub's repository; it is hub:ORGANISATION/NAME, or with @REVISION")
+        raise UserError(f"{name} is not a name of a hub's repository; it is hub:ORGANISATION/NAME, or with @REVISION")
     return Repository(path, revision or None)
 
 
@@ -128,7 +128,7 @@ def hub_client(found: Repository) -> Iterator[Any]:
 
 
 def explain(found: Repository, error: Exception) -> str:
-    """What an error of huggingface_hub means, in one line."""
+    """Explains an error of huggingface_hub in one line."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if "GatedRepoError" in kinds:
         return f"{found} is open only to those who accepted its terms: accept them on its page, then `hf auth login`"
@@ -149,7 +149,7 @@ def explain(found: Repository, error: Exception) -> str:
 
 
 def _is_plain(path: str) -> bool:
-    """Whether a path stays in its folder and can be a file of it on every system."""
+    """Returns whether a path stays in its folder and can be a file of it on every system."""
     parts = path.split("/")
     return not set("\\:\0") & set(path) and all(part not in ("", ".", "..") for part in parts) and len(path) < 250
 

@@ -45,7 +45,7 @@ class Paragraph(NamedTuple):
 
     place: str
     condition: str
-    """What a model may be told of the text that it is to write, such as its author or its decade."""
+    """Conditions that a model may get for the text that it is to write, such as its author or its decade."""
     text: str
 
 
@@ -129,7 +129,7 @@ class Prose:
         return (paragraph for _, paragraph in self._numbered())
 
     def passages(self, words: int) -> Iterator[Passage]:
-        """The text in passages of whole sentences with at most so many words (parted by spaces) each.
+        """The text in passages of whole sentences with at most `words` words (separated by spaces) each.
 
         How the text is cut depends on no tokenizer, so the perplexities of two models on the same passages compare.
         A sentence with more words is cut.
@@ -195,7 +195,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _grouped(parts: Iterable[str], words: int) -> Iterator[tuple[str, ...]]:
-    """Consecutive sentences in groups of at most so many words; a longer one alone."""
+    """Consecutive sentences in groups of at most `words` words; a longer one alone."""
     group: list[str] = []
     count = 0
     for part in parts:
@@ -210,7 +210,7 @@ def _grouped(parts: Iterable[str], words: int) -> Iterator[tuple[str, ...]]:
 
 
 def _cut(sentence: str, words: int) -> Iterator[str]:
-    """A sentence in pieces of so many words, the last of them shorter."""
+    """A sentence in pieces of `words` words, the last of them shorter."""
     if count_words(sentence) <= words:
         yield sentence
         return

@@ -1,4 +1,4 @@
-"""Lines of text as the user gives them, in files, streams and arguments; what is no text is told with its place."""
+"""Lines of text as the user gives them, in files, streams and arguments; what is not text is reported with its line."""
 
 import gzip
 import hashlib
@@ -16,7 +16,7 @@ TEXTS = (".txt", ".txt.gz")
 """How the names of the texts in a folder end."""
 
 MOST_BYTES_OF_LINE = 4 * 2**20
-"""A longer line is no sentence, document or row of a table, and would be held in memory many times over."""
+"""A longer line is not a sentence, document or row of a table, and would be held in memory many times over."""
 
 MOST_EXPANSION = 50
 """A compressed file of text grows to ten times its size at most; one that grows more than this was made to do harm."""
@@ -40,7 +40,7 @@ def as_paths(given: Paths) -> tuple[Path, ...]:
     try:
         return (Path(given),) if isinstance(given, str | Path) else tuple(map(Path, given))
     except TypeError:
-        raise UserError(f"{show_value(given)} is no path, and no list of paths") from None
+        raise UserError(f"{show_value(given)} is neither a path nor a list of paths") from None
 
 
 def digest(path: Path) -> str:
@@ -119,7 +119,7 @@ def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
     for number, line in enumerate(_bounded(stream), 1):
         if len(line) > MOST_BYTES_OF_LINE:
             raise UserError(
-                f"line {number} of {name} is longer than {MOST_BYTES_OF_LINE // 2**20} MiB: part it into lines"
+                f"line {number} of {name} is longer than {MOST_BYTES_OF_LINE // 2**20} MiB: split it into lines"
             )
         try:
             text = line.decode()

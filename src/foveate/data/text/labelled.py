@@ -13,7 +13,7 @@ from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError
 
 MANY_LABELS = 20
-"""Up to so many different labels nobody is asked whether they are labels."""
+"""With at most this many different labels, the user is never asked whether the columns are in the right order."""
 
 
 class Labelled(NamedTuple):
@@ -44,7 +44,7 @@ def question_columns(name: str, decided: int, labels: str, read: int, texts: str
 
 @dataclass(frozen=True)
 class LabelledCounts:
-    """What one pass over labelled text found."""
+    """The counts of one pass over labelled text."""
 
     kept: int
     empty: int
@@ -56,7 +56,7 @@ class LabelledCounts:
 class LabelledText(StreamedText):
     """Labelled texts in the order of their lines, read anew at each iteration; a file is never held in memory.
 
-    Texts and labels are in Unicode NFC, without surrounding space. Empty lines are left out, counted, and told by
+    Texts and labels are in Unicode NFC, without surrounding space. Empty lines are left out, counted, and reported by
     `report`. What is wrong with a file is a UserError that names the line, raised when a pass reaches it: `check()`
     makes a whole pass, so that nothing fails later.
     """
@@ -84,7 +84,7 @@ class LabelledText(StreamedText):
 
     @classmethod
     def from_paths(cls, paths: Paths) -> "LabelledText":
-        """What a user names: one file."""
+        """Opens what a user names: one file."""
         paths = as_paths(paths)
         if len(paths) != 1:
             raise UserError(f"labelled text is one file of label<TAB>text lines; {len(paths)} files were given")

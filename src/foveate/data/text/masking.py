@@ -24,7 +24,7 @@ SEPARATOR = "[SEP]"
 
 @runtime_checkable
 class Hiding(Protocol):
-    """How a family of models learns to fill in words. A row of tokens begins with the start token."""
+    """The way in which a family of models learns to fill in words. A row of tokens begins with the start token."""
 
     def hide(self, rows: Sequence[Numbers], generator: np.random.Generator | None) -> Batch:
         """A batch to learn from, with inputs for the model and the hidden tokens as labels.
@@ -80,7 +80,7 @@ class Masked:
 
 
 def hidden_places(row: Numbers, share: float, generator: np.random.Generator | None, special: SpecialTokens) -> Numbers:
-    """Places of a share of the words of a row, at least one of them, in their order; special tokens are no words."""
+    """Places of a share of the words of a row, at least one of them, in their order; special tokens are not words."""
     generator = generator or np.random.default_rng(zlib.crc32(row.tobytes()))
     words = np.flatnonzero(row >= special.first_word)
     if not len(words):

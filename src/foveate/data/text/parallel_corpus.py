@@ -42,7 +42,7 @@ class ParallelText(StreamedText):
     """Sentence pairs in the order of their lines, read anew at each iteration; files are never held in memory.
 
     Iterating yields `(source, target)` in Unicode NFC without surrounding space; `pairs()` gives the line numbers too.
-    Pairs with an empty side are left out, counted, and told by `report`. What is wrong with a file is a UserError,
+    Pairs with an empty side are left out, counted, and reported by `report`. What is wrong with a file is a UserError,
     raised when a pass reaches it: `check()` makes a whole pass, so that nothing fails later.
     """
 
@@ -91,7 +91,7 @@ class ParallelText(StreamedText):
 
     @classmethod
     def from_paths(cls, paths: Paths, languages: tuple[str, str] | None = None) -> "ParallelText":
-        """What a user names: one TSV, a source and a target file, or folders of catalogues in two languages."""
+        """Opens what a user names: one TSV, a source and a target file, or folders of catalogues in two languages."""
         paths = as_paths(paths)
         if paths and all(path.is_dir() for path in paths):
             if languages is None:
@@ -121,7 +121,7 @@ class ParallelText(StreamedText):
 
     def held_out(self, every: int) -> tuple["ParallelText", "ParallelText"]:
         """The text without about one of `every` of its pairs, and these: no sentence of theirs, in any letter case,
-        stands in the rest. Which pairs depends on the text alone. Raises UserError where none can be parted from it."""
+        stands in the rest. Which pairs depends on the text alone. Raises UserError where none can be separated."""
         lines = np.fromiter((pair.line for pair in self.pairs()), np.int64)
         drawn = draws(self)
         chosen = drawn < np.sort(drawn)[len(lines) // every]
@@ -131,7 +131,7 @@ class ParallelText(StreamedText):
             )
         held = frozenset(lines[chosen].tolist())
         rest = self.part(self.name, lambda line: line not in held)
-        # what the reader leaves out is told once, by the rest
+        # what the reader leaves out is reported once, by the rest
         return rest, ParallelText(f"{self.name}, held out", self._read, self.notes, held.__contains__)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:

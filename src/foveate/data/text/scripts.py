@@ -108,7 +108,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def unspaced(texts: Iterable[str]) -> bool:
-    """Whether most letters of the texts are of scripts that do not part words by spaces."""
+    """Returns whether most letters of the texts are of scripts that do not separate words by spaces."""
     letters, found = 0, 0
     for text in texts:
         found += len(_UNSPACED.findall(text))
@@ -117,7 +117,7 @@ def unspaced(texts: Iterable[str]) -> bool:
 
 
 def is_chinese(texts: Iterable[str]) -> bool:
-    """Whether texts in a script without spaces are Chinese: without kana or letters of other such scripts."""
+    """Returns whether texts in a script without spaces are Chinese: without kana or letters of other such scripts."""
     return not any(_OTHER_THAN_CHINESE.search(text) for text in texts)
 
 

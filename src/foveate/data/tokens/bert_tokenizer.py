@@ -88,7 +88,7 @@ class BertTokenizer:
         return [*self.begin, *found.ids, *self.end], [*around, *found.offsets, *around]
 
     def encode_question(self, text: str) -> list[int]:
-        """The ids of a text between those of its begin and end, in which [MASK] and [SEP] are no ordinary text."""
+        """The ids of a text between those of its begin and end, in which [MASK] and [SEP] are not ordinary text."""
         if "mask" not in self.special:
             raise UserError("the vocabulary has neither [MASK] nor <mask>")
         names = {"[MASK]": self.special.mask, "[SEP]": self.special.separator}

@@ -117,7 +117,7 @@ class _Route:
 def _of_json(file: Path) -> Iterator[tuple[str, str, Path, list[Any]]]:
     rows = read_json_value(file, TABLE)
     if not isinstance(rows, list):
-        raise UserError(f"{file} has no routes: it is no list")
+        raise UserError(f"{file} has no routes: it is not a list")
     for number, values in enumerate(rows, 1):
         route = from_dict(_Route, values, f"{file} has no routes: route {number}", others=True)
         yield f"route {number}", route.instruction, file.parent / route.map, list(route.path)

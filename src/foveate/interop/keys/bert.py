@@ -94,7 +94,8 @@ def transformers(config: BertConfig, state: Mapping[str, Tensor]) -> dict[str, T
 
 
 def without_copies(config: BertConfig, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What `transformers` gives without what a file lacks: the output layer's weights and bias, if they are tied."""
+    """Returns the tensors of `transformers` without what a file lacks: the output layer's weights and bias, if they are
+    tied."""
     copies = {*_TIED, *_COPIES.values()} if config.tie else set()
     return {name: value.clone() for name, value in transformers(config, state).items() if name not in copies}
 

@@ -41,7 +41,7 @@ class SAGANConfig:
     discriminator: tuple[int, ...] = (64, 128, 256, 512, 1024)
     """Width of each residual block that halves height and width."""
     discriminator_attends_after: tuple[int, ...] = (1,)
-    """Blocks that are followed by self-attention, likewise."""
+    """Blocks of the discriminator that are followed by self-attention."""
 
 
 @dataclass

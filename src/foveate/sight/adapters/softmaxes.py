@@ -1,7 +1,7 @@
 """Follows softmaxes that a model computes itself: evidence of attention that cannot be recorded.
 
 Routers and classifiers have a softmax, too. Attention weights differ in their use: they are multiplied with something
-that is no parameter. If something was added to them or they were divided before, they may be something else, such as
+that is not a parameter. If something was added to them or they were divided before, they may be something else, such as
 coefficients of residual streams, and the evidence is weak.
 """
 
@@ -138,7 +138,8 @@ class SoftmaxTracker:
 
 
 def _still_weights(result: Any, source: Tensor) -> bool:
-    """Whether a result may still be weights: after dropout or without a sink, but not the few that a router selects."""
+    """Returns whether a result may still be weights: after dropout or without a sink, but not the few that a router
+    selects."""
     return isinstance(result, Tensor) and result.is_floating_point() and 2 * result.numel() > source.numel()
 
 

@@ -21,7 +21,7 @@ TEXTS, NUMBERS = ("query", "question"), ("gold", "label", "answer")
 
 
 @dataclass(frozen=True)
-class Question:
+class ChoiceQuestion:
     """A text, what may follow it, and which of that is right."""
 
     text: str
@@ -29,7 +29,7 @@ class Question:
     right: int
 
 
-def read_questions(path: Path) -> list[Question]:
+def read_questions(path: Path) -> list[ChoiceQuestion]:
     """The questions of a file with one JSON object on each line. Raises UserError for a line of another form."""
     found = []
     for number, line in enumerate(read_lines(path), 1):
@@ -51,7 +51,7 @@ def read_questions(path: Path) -> list[Question]:
     return found
 
 
-def _question(values: dict[str, Any]) -> Question:
+def _question(values: dict[str, Any]) -> ChoiceQuestion:
     text, right = (_first(values, names) for names in (TEXTS, NUMBERS))
     choices = values["choices"]
     if not isinstance(text, str) or not text.strip():
@@ -60,7 +60,7 @@ def _question(values: dict[str, Any]) -> Question:
         raise ValueError("choices are two texts or more, none of them empty")
     if isinstance(right, bool) or not isinstance(right, int) or not 0 <= right < len(choices):
         raise ValueError(f"gold is {right!r}, but must be a number from 0 to {len(choices) - 1}")
-    return Question(text, tuple(choices), right)
+    return ChoiceQuestion(text, tuple(choices), right)
 
 
 def _first(values: dict[str, Any], names: Sequence[str]) -> Any:
@@ -70,14 +70,14 @@ def _first(values: dict[str, Any], names: Sequence[str]) -> Any:
     raise LookupError(" or ".join(names))
 
 
-def choice_scores(scorer: ChoiceScorer, questions: Sequence[Question]) -> list[list[float]]:
+def choice_scores(scorer: ChoiceScorer, questions: Sequence[ChoiceQuestion]) -> list[list[float]]:
     """The log-probability of each choice of each question, in nats."""
     rows = choice_rows(scorer, questions)
     scores = iter(scorer.log_probs([row for own in rows for row in own]))
     return [[next(scores) for _ in own] for own in rows]
 
 
-def choice_rows(scorer: ChoiceScorer, questions: Sequence[Question]) -> list[list[AnswerRow]]:
+def choice_rows(scorer: ChoiceScorer, questions: Sequence[ChoiceQuestion]) -> list[list[AnswerRow]]:
     """The tokens of each choice behind its question."""
     return [[_row(scorer, one.text, f" {choice}") for choice in one.choices] for one in questions]
 

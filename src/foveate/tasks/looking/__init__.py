@@ -35,7 +35,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     folder = locate(folder)
     if not folder.exists():
         raise UserError(
-            f"{folder} is no folder; a model must be on disk, so download one from Hugging Face first "
+            f"{folder} is not a folder; a model must be on disk, so download one from Hugging Face first "
             f"(hf download NAME --local-dir {folder.name})"
         )
     if (folder / PIPELINE).is_file():

@@ -9,7 +9,7 @@ import torch
 
 from foveate.contracts import Picture
 from foveate.data.dataset import Dataset
-from foveate.data.sounds.files import Sound
+from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.labelled import labelled_sounds
 from foveate.data.sounds.whisper_features import WhisperFeatures
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
@@ -73,7 +73,7 @@ class WhisperTranscriber(Transcriber):
         """The first window of a sound, above where the model looked."""
         reads, writes, first = self.processor.reads, self.processor.writes, answer.parts[0]
         sound = reads.open(answer.given).sound
-        heard = Heard(Sound(sound.samples[: round(first.seconds * sound.rate)], sound.rate), reads)
+        heard = Heard(Waveform(sound.samples[: round(first.seconds * sound.rate)], sound.rate), reads)
         inputs = {**reads.tensors([heard])[0], **writes.teach(first)}
         found = self._picture_of(heard, first, self.watch(inputs, writes.attending), find_grid(self.model, inputs))
         return None if found is None else found()

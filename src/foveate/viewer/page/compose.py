@@ -131,7 +131,7 @@ def to_iframe(document: Document, height: int = 760) -> str:
 def read(path: Path | str) -> Document:
     """Read a page that `save` wrote, without running it. Weights have the precision of the page.
 
-    Raises UserError for a file that is no such page, or is damaged.
+    Raises UserError for a file that is not such a page, or is damaged.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ SCRIPTS = ("remote.js", "fields.js", "past.js", "prompt.js")
 
 @dataclass(frozen=True)
 class ServerInfo:
-    """What the page knows about its server."""
+    """The facts that the page knows about its server."""
 
     name: str
     """Description of the model."""
