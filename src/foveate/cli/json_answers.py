@@ -5,10 +5,10 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from foveate.files import strict_json
-from foveate.forms.answers import Answer
+from foveate.forms.answers import Answer, Failure
 
 
-def answer_as_json(given: str, prediction: Answer) -> str:
+def answer_as_json(given: str, prediction: Answer | Failure) -> str:
     """The input and the answer to it, in one line of JSON.
 
     An answer with `json_values()`, a table, decides itself. Of others it is all fields that are texts, numbers, or
@@ -16,7 +16,8 @@ def answer_as_json(given: str, prediction: Answer) -> str:
     """
     own = getattr(prediction, "json_values", None)
     values = _plain_fields(prediction) if own is None else own()
-    return strict_json({"input": given, **(values or {"answer": prediction.line})})
+    text = given.encode(errors="backslashreplace").decode()  # an argument may have bytes that are no text
+    return strict_json({"input": text, **(values or {"answer": prediction.line})})
 
 
 def _plain_fields(value: Any) -> dict[str, Any]:

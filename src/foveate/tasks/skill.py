@@ -23,7 +23,7 @@ from foveate.forms.answers import Answer, Failure, with_changes
 from foveate.forms.checks import check_position_count, without_too_long
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
 from foveate.forms.image import map_weights
-from foveate.forms.inputs import check_length, make_title
+from foveate.forms.inputs import as_text, check_length, make_title
 from foveate.forms.processor import Processor
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.nn import attends, longest_sequence
@@ -161,10 +161,8 @@ class Skill:
         """The prepared value of an input, an empty answer for an empty one, or a failure: such as for one that takes
         more than `most` positions."""
         reads = self.processor.reads
-        if not isinstance(given, str | Path):
-            return Failure(str(given), f"{type(given).__name__} is not a text and not a path")
         try:
-            value = reads.open(str(given))
+            value = reads.open(as_text(given))
             if value is None:
                 return replace(self.processor.writes.nothing(), given=str(given))
             prepared = reads.prepare(value)
