@@ -1,18 +1,28 @@
-# make demo   three translators, their scores and pictures, from nothing
-# make test   everything that must pass, from nothing
-# make fuzz   20,000 damaged files, read by every reader
-# make check  the quick part of it: style, types, layers
-# make docs   the documentation as a site in build/site; a link that leads nowhere is an error
+# make demo        three translators, their scores and pictures, from nothing
+# make test        everything that must pass, from nothing
+# make test-quick  the tests that train nothing and need no tool of Linux: minutes
+# make coverage    all tests, and which lines of the package they run: slower
+# make fuzz        20,000 damaged files, read by every reader
+# make check       style, types, layers
+# make docs        the documentation as a site in build/site; a link that leads nowhere is an error
+# make dist        wheel and sdist in dist
 
 PYTHON ?= python3
 VENV ?= .venv
-BIN = $(VENV)/bin
+BIN = $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+QUICK = tests/attention tests/nn tests/models tests/decoding
 
 demo: $(VENV)/demo
 	$(BIN)/foveate demo
 
 test: $(VENV)/test check docs
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-quick: $(VENV)/test
+	$(BIN)/python -m pytest -n 2 $(QUICK)
+
+coverage: $(VENV)/test
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov
 
 fuzz: $(VENV)/test
 	$(BIN)/python tests/fuzz/fuzzing.py --tries 20000
@@ -26,6 +36,9 @@ check: $(VENV)/test
 
 docs: $(VENV)/test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+dist: $(VENV)/test
+	$(BIN)/python -m build
 
 # What image models and metrics of captions are compared with, in a folder of their own (tests/references.py). Without
 # dependencies: torchvision's own would replace torch by the build that it was compiled for, and the tests need no
@@ -45,4 +58,4 @@ $(VENV)/test: pyproject.toml
 		--target $(VENV)/references --upgrade $(REFERENCES)
 	touch $@
 
-.PHONY: demo test fuzz check docs
+.PHONY: demo test test-quick coverage fuzz check docs dist

@@ -17,7 +17,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import foveate
-from foveate.data import LabelledText, Splits, open_source
+from foveate.data.sources import open_source
+from foveate.data.sources.splits import Splits
+from foveate.data.text.labelled import LabelledText
 from foveate.forms.answers import NoOptions
 from foveate.metrics.classification import accuracy, macro_f1
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import torch
 
-from foveate.data import open_source
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.images.labelled import labelled_images
+from foveate.data.sources import open_source
 from foveate.tasks.classify_image import TASK
 from foveate.tasks.learning import Lesson
 from foveate.training import CrossEntropy, Training

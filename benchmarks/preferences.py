@@ -16,9 +16,10 @@ from typing import Any
 import torch
 
 import foveate
-from foveate.data import TRAINERS, open_source
 from foveate.data.dataset import Dataset
+from foveate.data.sources import open_source
 from foveate.data.text.preferences import Preference, PreferenceBatching
+from foveate.data.tokens.tokenizers import TRAINERS
 from foveate.interop.public_folder import write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
 from foveate.tasks.tuning.rollouts import ReferenceBatches

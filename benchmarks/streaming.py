@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
-from foveate.data import open_source, train_bpe
 from foveate.data.buckets import BucketedBatches
+from foveate.data.sources import open_source
+from foveate.data.tokens.tokenizers import train_bpe
 from foveate.forms.processor import Processor
 from foveate.forms.translation import SourceText, Translation
 

@@ -4,7 +4,6 @@ Every function of foveate is called with the shapes of its tensors checked again
 an error here, and so is a wrong annotation.
 """
 
-import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -47,6 +46,7 @@ def full_disk() -> Callable[[int], AbstractContextManager[None]]:
 
     A context, because the tests' own output may go to a longer file: nothing may be printed inside.
     """
+    resource = pytest.importorskip("resource", reason="this system limits no files of a process")
 
     @contextmanager
     def limited(size: int) -> Iterator[None]:

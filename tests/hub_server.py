@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from foveate.data.sources.hub import OFFLINE
 from foveate.errors import UserError
 
 SHA = "5" * 40
@@ -66,6 +67,8 @@ def running_hub(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Iterator[type[S
     threading.Thread(target=running.serve_forever, daemon=True).start()
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{running.server_port}")
     monkeypatch.setenv("FOVEATE_CACHE", str(cache))
+    for name in OFFLINE:
+        monkeypatch.delenv(name, raising=False)
     yield Stub
     running.shutdown()
     running.server_close()

@@ -95,7 +95,7 @@ def test_tensors_of_every_make(tmp_path: Path):
 
 
 def test_a_folder_that_is_none(tmp_path: Path):
-    assert message(tmp_path / "runs") == f"{tmp_path / 'runs'} is no folder"
+    assert message(tmp_path / "runs") == f"{tmp_path / 'runs'} is not a folder"
     (tmp_path / "file").write_text("")
     assert message(tmp_path / "file") == f"{tmp_path / 'file'} is a file, not a run folder"
 

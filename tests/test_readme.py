@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from foveate import cli
-from foveate.data import ParallelText, Splits
+from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.tasks import demo
 
 ROOT = Path(__file__).parent.parent
@@ -62,7 +63,7 @@ def tiny_source(name: str, source_language: str, target_language: str, task: str
 def at_the_desk(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(desk)
     monkeypatch.setattr(demo, "open_source", tiny_source)
-    monkeypatch.setattr("foveate.tasks.task.open_source", tiny_source)
+    monkeypatch.setattr("foveate.data.sources.named.open_source", tiny_source)
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)  # would serve until Ctrl-C
 
 

@@ -22,12 +22,15 @@ def test_elements_and_attributes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("<map>", "a.xml is no map: no element found: line 1, column 5"),
-        ("<a>" * 140_000, "a.xml is no map: its elements are nested more than 100 deep"),
-        (f'<!DOCTYPE x [<!ENTITY a0 "lol">{LAUGHS}]><map>&a9;</map>', "a.xml is no map: it has a document type"),
-        ('<!DOCTYPE x SYSTEM "file:///etc/passwd"><map/>', "a.xml is no map: it has a document type"),
-        ('<?xml version="1.0" encoding="klingon"?><map/>', "a.xml is no map: unknown encoding"),
-        ('<?xml version="1.0" encoding="shift_jis"?><map/>', "a.xml is no map: multi-byte encodings are not supported"),
+        ("<map>", "a.xml is not a map: no element found: line 1, column 5"),
+        ("<a>" * 140_000, "a.xml is not a map: its elements are nested more than 100 deep"),
+        (f'<!DOCTYPE x [<!ENTITY a0 "lol">{LAUGHS}]><map>&a9;</map>', "a.xml is not a map: it has a document type"),
+        ('<!DOCTYPE x SYSTEM "file:///etc/passwd"><map/>', "a.xml is not a map: it has a document type"),
+        ('<?xml version="1.0" encoding="klingon"?><map/>', "a.xml is not a map: unknown encoding"),
+        (
+            '<?xml version="1.0" encoding="shift_jis"?><map/>',
+            "not a map: multi-byte encodings are not supported",
+        ),
         (None, "there is no map"),
     ],
 )

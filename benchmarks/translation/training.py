@@ -24,7 +24,7 @@ from pathlib import Path
 
 from benchmarks.translation.joeynmt_config import config
 from benchmarks.translation.rounds import environment, ratio, show
-from foveate.data import load_tokenizer
+from foveate.data.tokens.tokenizers import load_tokenizer
 
 REACH = {"transformer-tiny": 4.0, "rnn-luong": 3.0}
 VALIDATION = 20

@@ -77,7 +77,7 @@ class Bundle:
 
     @property
     def numbers(self) -> int:
-        """How many numbers the weights are, tied ones counted each time. Raises UserError for a damaged file."""
+        """Counts the numbers of the weights, tied ones counted each time. Raises UserError for a damaged file."""
         with open_tensors(self.weights) as stored:
             return sum(math.prod(one.shape) for name, one in stored.items() if name.startswith(self._prefix))
 
@@ -86,7 +86,7 @@ class Bundle:
         return MODEL if self.checkpoint else ""
 
     def path(self, name: str) -> Path:
-        """Where the file `name` beside the weights lies. Raises UserError where there is none."""
+        """Returns the path of the file `name` beside the weights. Raises UserError where there is none."""
         path = self.folder / name
         if not path.is_file():
             raise UserError(f"{self.folder} has no {name}; {_contents(self.folder)}")
@@ -169,7 +169,7 @@ def load(folder: Path | str) -> Bundle:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise UserError(f"{folder} is {'a file, not a run folder' if folder.exists() else 'no folder'}")
+        raise UserError(f"{folder} is {'a file, not a run folder' if folder.exists() else 'not a folder'}")
     checkpoint = None
     if not (folder / CONFIG).is_file():
         checkpoint = newest_checkpoint(folder)

@@ -34,7 +34,7 @@ def child_environment(environment: Mapping[str, str] = os.environ) -> dict[str, 
 def end_with_parent() -> None:
     """End this process, as by SIGTERM, when the one that started it has gone: nobody else would end it.
 
-    Only where a process of foveate's or torchrun started it. What this process starts is told nothing of its parent.
+    Only where a process of foveate's or torchrun started it. Processes that this one starts do not see the variable.
     """
     named = os.environ.pop(PARENT, None)
     if named is None and BY_TORCHRUN not in os.environ:
@@ -59,8 +59,8 @@ def _watch(parent: int) -> None:
 
 
 def _torchrun_had_ended() -> bool:
-    """Whether torchrun ended before this process asked for its parent: then its store, which is there before any
-    process, refuses connections."""
+    """Returns whether torchrun ended before this process asked for its parent: then its store, which is there before
+    any process, refuses connections."""
     if os.environ.get(STORE_OF_TORCHRUN) != "True":
         return False
     try:

@@ -25,11 +25,11 @@ LARGEST = 2**63
 def from_dict(kind: type[Config], values: Any, where: str, others: bool = False) -> Config:
     """The dataclass `kind` (a tree of them) filled from a table of plain values; `where` names their origin in errors.
 
-    Raises UserError on a field that does not exist, is missing or has another type, and on what is no table. With
+    Raises UserError on a field that does not exist, is missing or has another type, and on what is not a table. With
     `others`, fields that do not exist are left out: a file of another program's may have more than we read.
     """
     if not isinstance(values, dict):
-        raise UserError(f"{where}: {show_value(values)} stands where a table of fields must be")
+        raise UserError(f"{where}: a table of fields was expected, not {show_value(values)}")
     if others:
         values = {part.name: values[part.name] for part in fields(kind) if part.name in values}  # type: ignore[arg-type]
     try:
@@ -45,9 +45,9 @@ def from_dict(kind: type[Config], values: Any, where: str, others: bool = False)
     except UserError:
         raise
     except OverflowError:
-        raise UserError(f"{where}: a number is larger than any that can be meant") from None
+        raise UserError(f"{where}: a number is too large") from None
     except (TypeError, ValueError):  # dacite makes a tuple of what it finds, without looking
-        raise UserError(f"{where}: a table stands where a list or a single value must be") from None
+        raise UserError(f"{where}: a list or a single value was expected, not a table") from None
     wrong = _wrong_number(kind, found)
     if wrong is not None:
         name, value, wanted = wrong
@@ -88,7 +88,7 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
 
 
 def _is_instance(value: Any, kind: Any) -> bool:
-    """Whether a value may be one of a union's: the outer type alone is looked at."""
+    """Returns whether a value may be one of a union's: the outer type alone is looked at."""
     kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     kind = get_origin(kind) or kind
     return not isinstance(kind, type) or isinstance(value, kind)

@@ -41,7 +41,7 @@ class Choices:
 
 @dataclass
 class Output:
-    """What a model computes: no loss, no decision. `choices` are those of hard attention, None where nothing chose."""
+    """The output of a model: no loss, no decision. `choices` are those of hard attention, None where nothing chose."""
 
     logits: Float[Tensor, "... N"]
     choices: Choices | None = None
@@ -93,7 +93,7 @@ class Batch:
         for name, value in (self.inputs | self.targets).items():
             if value.ndim and len(value) != len(self.weight):
                 raise ValueError(
-                    f"a batch with {len(self.weight)} examples and {len(value)} rows of '{name}' cannot be parted"
+                    f"a batch with {len(self.weight)} examples and {len(value)} rows of '{name}' cannot be separated"
                 )
         inputs = {name: value[chosen] if value.ndim else value for name, value in self.inputs.items()}
         targets = {name: value[chosen] for name, value in self.targets.items()}
@@ -106,7 +106,7 @@ class Batch:
 
 
 def count_labels(labels: Int[Tensor, "B T"]) -> Int[Tensor, "B"]:
-    """How many labels of each row count: the weight of a batch whose targets are labels."""
+    """Counts the labels of each row that count: the weight of a batch whose targets are labels."""
     return (labels != IGNORE).sum(1)
 
 
@@ -141,7 +141,7 @@ class GridEncoder(Protocol):
 
 @runtime_checkable
 class State(Protocol):
-    """What a decoder remembers between two steps, one row for each hypothesis."""
+    """The memory of a decoder between two steps, one row for each hypothesis."""
 
     def reorder(self, rows: Int[Tensor, "R"]) -> None:
         """Keep the given rows, in the given order; a row may be named often or never."""
@@ -163,7 +163,8 @@ class World(Protocol):
     """Something to act in: a map, a game, a simulated robot."""
 
     def observe(self) -> dict[str, np.ndarray]:
-        """What can be seen now, by name: what an `Actor` is given for its next step, without the batch dimension."""
+        """Returns what can be seen now, by name: the inputs of an `Actor` for its next step, without the batch
+        dimension."""
 
     def act(self, action: Any) -> bool:
         """Do one action, by its number or, of a robot, by the numbers that it consists of; whether this ends the
@@ -193,7 +194,7 @@ class Tokenizer(Protocol):
 
     @property
     def special(self) -> SpecialTokens:
-        """The token ids that are no text."""
+        """The token ids that are not text."""
 
     def __len__(self) -> int: ...
 
@@ -202,7 +203,8 @@ class Tokenizer(Protocol):
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]: ...
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
-        """What to write beside a picture for each token: a word's first piece plain, a later one with a leading '·'."""
+        """Returns the text of each token beside a picture: a word's first piece plain, a later one with a leading
+        '·'."""
 
     def save(self, path: Path) -> None: ...
 

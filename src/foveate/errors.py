@@ -1,4 +1,4 @@
-"""What a user did wrong, told in one clear line."""
+"""Mistakes of a user, each reported in one clear line."""
 
 import difflib
 import re
@@ -21,11 +21,11 @@ _LONG = re.compile(r"'[^']{401,}'|\S{401,}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "size calculation overflowed")
-"""How torch says it, on a CPU, on a GPU, and where the size is no number any more."""
+"""How torch says it, on a CPU, on a GPU, and where the size is not a number any more."""
 
 
 class UserError(ValueError):
-    """A mistake in what the user gave, told in one clear line; the command line prints it and exits with `status`."""
+    """A mistake in what the user gave, in one clear line. The command line prints it and exits with `status`."""
 
     status = 2
 
@@ -36,7 +36,7 @@ class UserError(ValueError):
 
 
 class OwnError(UserError):
-    """What one of several processes finds wrong where the others may find nothing, such as with its GPU."""
+    """An error that one of several processes finds where the others may find nothing, such as with its GPU."""
 
 
 def _without_middle(text: str, most: int) -> str:
@@ -89,7 +89,7 @@ def check_literals(config: Any) -> None:
 
 
 def at_least(least: int, name: str, value: float) -> None:
-    """Raise UserError for a `value` below `least`, one that is no number, and a count that none can be."""
+    """Raise UserError for a `value` below `least`, one that is not a number, and a count that none can be."""
     if not value >= least:
         raise UserError(f"{name} is {value}, but must be at least {least}")
     if isinstance(value, int):
@@ -103,5 +103,5 @@ def at_most(most: float, name: str, value: float) -> None:
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Whether this is what an error means: torch raises the same kind for most that goes wrong."""
+    """Returns whether this is what an error means: torch raises the same kind for most that goes wrong."""
     return isinstance(error, MemoryError) or any(reason in str(error) for reason in _OUT_OF_MEMORY)

@@ -5,6 +5,7 @@ import math
 import os
 import re
 import shutil
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,7 +29,7 @@ def check_writable(folder: Path) -> None:
     """Raise UserError where nothing can be written into a folder, which need not be there yet: a file is tried."""
     there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
     if not there.is_dir():
-        raise UserError(f"cannot write in {folder}: {there} is no folder")
+        raise UserError(f"cannot write in {folder}: {there} is not a folder")
     try:
         with TemporaryFile(dir=there):
             pass
@@ -39,7 +40,7 @@ def check_writable(folder: Path) -> None:
 def check_place(path: Path) -> None:
     """Raise UserError for a file that cannot be there: before the work, not after it."""
     if path.exists() and not path.is_file():
-        raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
+        raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'not a regular file'}")
     if not path.parent.is_dir():
         raise UserError(f"could not write {path}: there is no folder {path.parent}")
     check_writable(path.parent)
@@ -49,12 +50,12 @@ def check_place(path: Path) -> None:
 def written(path: Path) -> Iterator[Path]:
     """A temporary path to write to, which becomes `path` when the block ends well, and vanishes when it does not.
 
-    Raises UserError where the disk refuses, and for what is no file, such as a device; whatever was at `path` is then
+    Raises UserError where the disk refuses, and for what is not a file, such as a device; what was at `path` is then
     still there.
     """
     try:
         if path.exists() and not path.is_file():
-            raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
+            raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'not a regular file'}")
         path.parent.mkdir(parents=True, exist_ok=True)
         # A folder, because some writers put a temporary file beside theirs.
         with TemporaryDirectory(prefix=UNFINISHED, dir=path.parent, ignore_cleanup_errors=True) as workshop:
@@ -78,7 +79,7 @@ def clear_unfinished(folder: Path) -> None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file. There is none of a name that no file can have, as one of 5,000 letters."""
+    """Returns whether there is a file. There is none of a name that no file can have, as one of 5,000 letters."""
     try:
         return path.is_file()
     except OSError:
@@ -86,7 +87,7 @@ def is_file(path: Path) -> bool:
 
 
 def read_json(path: Path, most: int = limits.FILE) -> dict[str, Any]:
-    """The JSON object in `path`, of at most so many bytes. Raises UserError where it is damaged, or beyond the limits
+    """The JSON object in `path`, of at most `most` bytes. Raises UserError where it is damaged, or beyond the limits
     of `foveate.limits`."""
     value = read_json_value(path, most)
     if not isinstance(value, dict):
@@ -97,7 +98,7 @@ def read_json(path: Path, most: int = limits.FILE) -> dict[str, Any]:
 
 
 def read_json_value(path: Path, most: int = limits.FILE) -> Any:
-    """The JSON value in `path`, likewise."""
+    """The JSON value in `path`, with the same limits and errors."""
     limits.check_file(path, most)
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
@@ -155,3 +156,15 @@ def _to_disk(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def utf8(text: str) -> str:
+    """The text of an argument, whose bytes are whatever the shell gave, in Unicode NFC as those of files.
+
+    Raises UserError where they are not UTF-8.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"the text {text!r} is not UTF-8") from None
+    return unicodedata.normalize("NFC", text)

@@ -44,11 +44,14 @@ COUNTS = ("labels", "answers", "counts")
 
 
 def check_file(path: Path, most: int = FILE) -> None:
-    """Raise UserError for a file of more bytes than are read, and for what is no regular file. A missing one passes."""
+    """Raise UserError for a file of more bytes than are read, and for a path that is not a regular file.
+
+    A missing file passes.
+    """
     if not os.path.exists(path):  # False of a name that no file can have; a Path's own method would raise
         return
     if not path.is_file():
-        raise UserError(f"could not read {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
+        raise UserError(f"could not read {path}: it is {'a folder' if path.is_dir() else 'not a regular file'}")
     if (size := path.stat().st_size) > most:
         raise UserError(f"{path} has {size / 2**20:,.0f} MiB; the limit is {most // 2**20:,} MiB")
 

@@ -1,4 +1,4 @@
-"""Token ids that are no text: each vocabulary says which it has, and passes them to data and decoding."""
+"""Token ids that are not text: each vocabulary says which it has, and passes them to data and decoding."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ from foveate.files import parse_json, written
 
 @dataclass
 class TensorFile:
-    """What a safetensors file holds."""
+    """The content of a safetensors file."""
 
     tensors: dict[str, Tensor]
     metadata: dict[str, str] = field(default_factory=dict)

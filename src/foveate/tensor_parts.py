@@ -37,7 +37,7 @@ Slices = tuple[slice, ...]
 
 
 @dataclass
-class Parts:
+class TensorParts:
     """The files of a folder that have parts of tensors, and their digests."""
 
     folder: Path
@@ -48,11 +48,11 @@ class Parts:
         return [self.folder / name for name in sorted(self.digests)]
 
     def note(self) -> dict[str, str]:
-        """What the metadata of the file beside the folder says of it."""
+        """Returns the metadata about the folder for the file beside it."""
         return {PARTS: json.dumps({"folder": self.folder.name, "files": self.digests})}
 
     def damaged(self, number: int = 0, of: int = 1) -> list[Path]:
-        """Files whose content is not what was written: of every file, or of one in so many."""
+        """Returns the damaged files. Only every `of`-th file is read, from `number` on."""
         return [path for path in self.paths[number::of] if file_digest(path) != self.digests[path.name]]
 
 
@@ -73,7 +73,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def parts_of(path: Path) -> Parts | None:
+def parts_of(path: Path) -> TensorParts | None:
     """The parts that a file names, all of them there; None where it has whole tensors alone.
 
     Raises UserError where the file or one of the parts is missing, truncated or damaged.
@@ -84,7 +84,7 @@ def parts_of(path: Path) -> Parts | None:
     try:
         found = parse_json(note, f"{path}, its parts")
         names = [str(found["folder"]), *map(str, found["files"])]
-        parts = Parts(path.parent / names[0], {str(name): str(digest) for name, digest in found["files"].items()})
+        parts = TensorParts(path.parent / names[0], {str(name): str(digest) for name, digest in found["files"].items()})
     except (KeyError, TypeError, AttributeError):
         raise UserError(f"{path} is damaged: it does not say which files have its parts") from None
     if any(Path(name).name != name or name == ".." for name in names):
@@ -135,7 +135,7 @@ class _Piece:
     shape: Sequence[int]
 
     def read(self, wanted: Slices) -> tuple[Tensor, Slices] | None:
-        """What it has of the numbers that are wanted, and where among these it belongs."""
+        """Reads its part of the numbers that are wanted, and where among these it belongs."""
         here, there = [], []
         for one, begin, length in zip(wanted, self.begin, self.shape, strict=True):
             first, end = max(one.start, begin), min(one.stop, begin + length)
@@ -149,7 +149,7 @@ class _Piece:
 
 
 def _pieces(file: Any, path: Path) -> Iterator[tuple[str, _Piece]]:
-    """What an open file has: whole tensors, or parts where its metadata says where these begin."""
+    """Lists the tensors of an open file: whole tensors, or parts where its metadata says where these begin."""
     note = (file.metadata() or {}).get(BEGINS)
     begins = {} if note is None else parse_json(note, f"{path}, where its parts begin")
     for name, owner in owners(file, path).items():

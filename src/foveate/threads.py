@@ -33,7 +33,8 @@ def choose_waiting() -> None:
 
 
 def _lasts() -> bool:
-    """Whether this process is a command that lasts; `-m` stands for the program while Python looks for its module."""
+    """Returns whether this process is a command that lasts; `-m` stands for the program while Python looks for its
+    module."""
     program, *arguments = sys.argv or [""]
     return Path(program).name in ("foveate", "__main__.py", "-m") and arguments[:1] in [[verb] for verb in LASTING]
 
@@ -48,7 +49,7 @@ def _cores_to_spare() -> bool:
 
 
 def other_running_threads() -> int:
-    """How many threads of other programs want a processor: who does so all the time is seen at each look."""
+    """Counts the threads of other programs that want a processor: who does so all the time is seen at each look."""
     seen = []
     for _ in range(_LOOKS):
         seen.append(int(RUNNING.read_text().split()[3].split("/")[0]) - 1)

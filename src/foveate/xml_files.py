@@ -28,7 +28,7 @@ class _Bounded(TreeBuilder):
 
 
 def read_xml(path: Path, what: str, most: int = limits.FILE) -> Element:
-    """The root of an XML file of at most so many bytes. Raises UserError for a missing or damaged file, one that is
+    """The root of an XML file of at most `most` bytes. Raises UserError for a missing or damaged file, one that is
     nested too deeply and one with a document type; `what` says what it should be."""
     limits.check_file(path, most)
     if not os.path.exists(path):
@@ -40,4 +40,4 @@ def read_xml(path: Path, what: str, most: int = limits.FILE) -> Element:
     except OSError as error:
         raise UserError(f"cannot read the {what} {path}: {error.strerror}") from None
     except (ParseError, ValueError, LookupError) as error:  # LookupError for an encoding that Python does not know
-        raise UserError(f"{path} is no {what}: {one_line(error)[:200]}") from None
+        raise UserError(f"{path} is not a {what}: {one_line(error)[:200]}") from None

@@ -71,7 +71,6 @@ ALONE = {
         "decoding/ranking.py",
         "decoding/sampling.py",
         "decoding/acting.py",
-        "decoding/generation.py",
         "decoding/unmasking.py",
         "training/objectives/joint_ctc.py",
         "training/objectives/set_matching.py",

@@ -39,7 +39,7 @@ def train(*arguments: object) -> list[object]:
             {"a.tsv": b"one\tun\nno\xebl\tx\n"},
             "{a.tsv} is not UTF-8: see byte 9 (line 2); save it as UTF-8, with iconv for instance",
         ),
-        ({"a.tsv": b"a\tb\na\tb\tc\n"}, "{a.tsv}, line 2: 2 tabs, where one tab must part source and target"),
+        ({"a.tsv": b"a\tb\na\tb\tc\n"}, "{a.tsv}, line 2: 2 tabs, but a line must be source<TAB>target"),
         ({"a.tsv.gz": b"no gzip"}, "cannot read {a.tsv.gz}: Not a gzipped file (b'no')"),
         ({"a": b"1", "b": b"2", "c": b"3"}, "parallel text is one TSV file, or a source and a target file; 3 files"),
         ({"a.tsv": b"a\tb\n" * 19}, "a.tsv has 19 pairs, too few to hold some out; give --validation SRC TGT"),
@@ -94,7 +94,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (train("--vocabulary", str(10**10)), "vocabulary is 10,000,000,000, but can be at most 10,000,000"),
         (train("--decoding.width", str(10**9)), "the width of a beam can be at most 1,000, not 1,000,000,000"),
         (train("--out", ""), "out is empty, or the current folder: name one for the training alone"),
-        (train(__file__), f"'{__file__}' is no text by name; to learn from the file, give --data {__file__}"),
+        (train(__file__), f"'{__file__}' is not a text by name; to learn from the file, give --data {__file__}"),
         (train("--data", "fr.po"), "fr.po is a catalogue: give the folder that it lies in"),
         (
             train("--architecture.positions", "learned", "--architecture.max-length", "128"),
@@ -120,7 +120,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
             ["run", "RUN", "-no, wait"],
             "unexpected '-no, wait'; text that begins with a dash goes behind --: ",
         ),
-        (["run", "missing", "x"], "missing is no folder"),
+        (["run", "missing", "x"], "missing is not a folder"),
         (
             ["run", "RUN", "x", "--decoding.methd", "greedy"],
             "unknown option --decoding.methd; did you mean --decoding.method?",
@@ -143,7 +143,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
             "could not write missing/a: there is no folder missing",
         ),
         (["eval", "RUN", "--data", "DATA", "--output", "DATA"], "DATA is what the model is measured on: name another"),
-        (["eval", "missing"], "missing is no folder"),
+        (["eval", "missing"], "missing is not a folder"),
         (["models", "captoin"], "unknown task 'captoin'; did you mean caption"),
         (["models", "caption", "x"], "unexpected 'x'; see foveate models --help"),
         (["models", "--vocabulary", "0"], "src_vocab is 0, but must be at least 1"),
@@ -188,7 +188,7 @@ def test_text_from_flags_stands_for_that_of_a_config_file(fails: Fails, tmp_path
     path.write_text("[examples]\nsource = 'emoji'")
     assert fails(*train("--config", path, "--data", "missing.tsv")) == "there is no file missing.tsv"
     path.write_text("[examples]\ndata = 'missing.tsv'")
-    assert fails(*train("--config", path, __file__)).startswith(f"'{__file__}' is no text by name")
+    assert fails(*train("--config", path, __file__)).startswith(f"'{__file__}' is not a text by name")
     path.write_text("[examples]\nsource = 'emoji'\ndata = 'missing.tsv'")
     assert fails(*train("--config", path)).startswith("both the source 'emoji' and files are given; choose one")
 

@@ -64,7 +64,8 @@ def second_fails(capsys: pytest.CaptureFixture, folder: Path, *texts: str) -> st
     assert caught.value.code == UserError.status
     first, second = out.splitlines()
     assert (bool(first), second) == (True, "")
-    return err.removesuffix("\n")
+    assert err.startswith("foveate: ")
+    return err.removeprefix("foveate: ").removesuffix("\n")
 
 
 def test_a_beginning_that_is_longer_than_the_positions(author: Path, fails: Fails, tmp_path: Path, capsys) -> None:
@@ -190,7 +191,7 @@ def test_folders_that_cannot_be_written(author: Path, files: list[Path], fails: 
     file = tmp_path / "file"
     file.write_text("")
     for command in ((*GPT, "--data", *files), (*BERT, "--data", *files), ("export", author)):
-        assert fails(*command, "--out", file / "run") == f"cannot write in {file / 'run'}: {file} is no folder"
+        assert fails(*command, "--out", file / "run") == f"cannot write in {file / 'run'}: {file} is not a folder"
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not Path("/proc/self").exists(), reason="the user may write everywhere")

@@ -49,9 +49,9 @@ def drawer(table: Path) -> Path:
     ("line", "message"),
     [
         ("gone.png\ta dog", "line 41: there is no file "),
-        ("0.png\t", "line 41: one tab must stand between the path of an image and its caption, both not empty"),
+        ("0.png\t", "line 41: the caption is empty"),
         ("0.png\t" + 500 * "dogs ", "line 41: a caption of 2,499 characters; at most 2,000 are read"),
-        ("0.png a dog", "line 41: one tab must stand between the path of an image and its caption, both not empty"),
+        ("0.png a dog", "line 41: 0 tabs, but a line must be path<TAB>caption"),
     ],
 )
 def test_lines_of_a_table(fails: Fails, table: Path, task: str, line: str, message: str) -> None:
@@ -67,7 +67,7 @@ def test_captions_of_coco(fails: Fails, table: Path) -> None:
     file.write_text("[")
     assert "coco.json" in fails("train", "caption", "--data", file)
     file.write_text("{}")
-    assert "is no file of COCO captions: it has no images" in fails("train", "caption", "--data", file)
+    assert "is not a file of COCO captions: it has no images" in fails("train", "caption", "--data", file)
     annotations = [{"image_id": 1, "caption": "a dog"}]
     file.write_text(json.dumps({"images": [{"id": 1, "file_name": "gone.png"}], "annotations": annotations}))
     assert fails("train", "caption", "--data", file).startswith(f"{file}: there is no file ")
@@ -78,7 +78,7 @@ def test_captions_of_coco(fails: Fails, table: Path) -> None:
 def test_images_to_describe(fails: Fails, captioner: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["run", str(captioner), str(tmp_path / "gone.png")])
-    assert (ended.value.code, capsys.readouterr().err) == (2, f"there is no file {tmp_path / 'gone.png'}\n")
+    assert (ended.value.code, capsys.readouterr().err) == (2, f"foveate: there is no file {tmp_path / 'gone.png'}\n")
     assert fails("run", captioner, tmp_path) == f"{tmp_path} has no images"
     (tmp_path / "a.png").write_text("no image")
     PIL.Image.new("RGB", (9, 5)).save(tmp_path / "b.png")

@@ -107,7 +107,7 @@ def test_mistakes(folder: Path, fails: Fails, tmp_path: Path, monkeypatch: pytes
         (("run", folder, "bad", "--decoding.width", 3), "unknown option --decoding.width; see foveate run --help"),
         (("run", folder, "", "--picture", "a.png"), "no picture to draw into a.png: there was nothing to answer"),
         (("eval", folder), "this model was trained on files: give --data FILE to measure it on"),
-        (("eval", folder, "--data", "pairs.tsv"), "pairs.tsv, line 1: 0 tabs, where one tab must part a label from"),
+        (("eval", folder, "--data", "pairs.tsv"), "pairs.tsv, line 1: 0 tabs, but a line must be label<TAB>text"),
         (("eval", folder, "--groups", 3), "unknown option --groups; see foveate eval --help"),
         (("train", "classify"), "nothing to learn from: name a source (see `foveate data`) or give --data FILE"),
         (

@@ -9,10 +9,10 @@ import PIL.Image
 import pytest
 
 from foveate import cli
-from foveate.data import Splits
 from foveate.data.images.questions import ImageQuestion
 from foveate.data.sounds.labelled import LabelledSound
 from foveate.data.sources import examples
+from foveate.data.sources.splits import Splits
 from foveate.data.worlds.maps import read_map
 from foveate.errors import UserError
 from foveate.forms.world import WALK
@@ -85,4 +85,4 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callab
     assert fails("data", "browm", "--out", there) == "unknown source 'browm'; did you mean brown?"
     assert fails("data", "brown", "--out", there, "--count", "0") == "count is 0, but must be at least 1"
     opens(monkeypatch, SimpleNamespace(words=("a",)))
-    assert fails("data", "brown", "--out", there).startswith("brown: its examples are no images, sounds or walks")
+    assert fails("data", "brown", "--out", there).startswith("brown: its examples are not images, sounds or walks")

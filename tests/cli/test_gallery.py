@@ -15,16 +15,18 @@ from foveate.cli import look as cli_look
 from foveate.cli import report as cli_report
 from foveate.cli import train as cli_train
 from foveate.cli.parse import parse
-from foveate.data import SOURCES
+from foveate.data.sources import SOURCES
 from foveate.experiments import Comparison, gallery
-from foveate.experiments.gallery import ROWS, Row, command_line
-from foveate.experiments.gallery_page import Entry, gallery_page
+from foveate.experiments.gallery import ROWS, GalleryRow, command_line
+from foveate.experiments.gallery_page import GalleryEntry, gallery_page
 
 SIZES = "--widths 2 8 --positions 5 --repeats 1"
-CHEAP = Row("cheap", "a < b & c", (f"bench dot-scaling --out {{out}} {SIZES}",), ("dot-scaling.png",), 0.1, "docs/x.md")
-BROKEN = Row("broken", "nothing", ("bench norm --out {out}", "models"), ("norm.png",), 0.1, "docs/x.md")
-SILENT = Row("silent", "no picture", ("data",), ("none.png",), 0.1, "docs/x.md")
-LONG = Row("long", "much", ("data",), ("none.png",), 50, "docs/x.md")
+CHEAP = GalleryRow(
+    "cheap", "a < b & c", (f"bench dot-scaling --out {{out}} {SIZES}",), ("dot-scaling.png",), 0.1, "docs/x.md"
+)
+BROKEN = GalleryRow("broken", "nothing", ("bench norm --out {out}", "models"), ("norm.png",), 0.1, "docs/x.md")
+SILENT = GalleryRow("silent", "no picture", ("data",), ("none.png",), 0.1, "docs/x.md")
+LONG = GalleryRow("long", "much", ("data",), ("none.png",), 50, "docs/x.md")
 
 
 @pytest.fixture(autouse=True)
@@ -94,18 +96,20 @@ def test_mistakes(fails: Callable[..., str], tmp_path: Path) -> None:
     for budget in ("0", "nan", "-1"):
         assert fails("gallery", f"--budget={budget}").startswith(f"budget is {budget}, but must be")
     (tmp_path / "file").touch()
-    assert fails("gallery", "cheap", "--out", str(tmp_path / "file")).endswith("file is no folder")
+    assert fails("gallery", "cheap", "--out", str(tmp_path / "file")).endswith("file is not a folder")
 
 
 def test_pages_are_embedded_and_paths_quoted() -> None:
-    page = gallery_page([Entry("x", "<b>", ["foveate look 'a & b'"], ["x/look.html", 'x/a "b".png'], "docs/x.md")])
+    page = gallery_page(
+        [GalleryEntry("x", "<b>", ["foveate look 'a & b'"], ["x/look.html", 'x/a "b".png'], "docs/x.md")]
+    )
     assert '<iframe src="x/look.html" title="&lt;b&gt;"' in page
     assert 'src="x/a%20%22b%22.png"' in page
     assert "foveate look &#x27;a &amp; b&#x27;" in page
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_every_row_has_options_that_there_are(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_row_has_options_that_there_are(row: GalleryRow, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command is parsed as it stands; its work is left out."""
     asked: list[Any] = []
     monkeypatch.setattr(cli_train, "train_task", asked.append)

@@ -4,6 +4,7 @@ import contextlib
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from foveate.cli import VERBS, main
 from foveate.cli.completion import OPTIONS
 from foveate.cli.help import known_options
 from foveate.cli.train import settings
-from foveate.data import SOURCES, SPELLINGS
+from foveate.data.sources import SOURCES
 from foveate.errors import UserError
 from foveate.experiments import COMPARISONS
 from foveate.experiments.gallery import ROWS
@@ -153,29 +154,43 @@ def test_train_without_a_task_says_what_there_is(capsys: pytest.CaptureFixture) 
         assert f"tasks: {', '.join(TASKS)}" in told(capsys, *arguments)
 
 
-def test_models_as_their_rows_count_them(capsys: pytest.CaptureFixture) -> None:
-    text = told(capsys, "models")
-    for name, preset in models.presets().items():
-        sizes = {size: models.COUNTED.get(size, models.VOCABULARY) for size in models.sizes_of_data(preset.family)}
-        model = models.create(name, device="meta", **sizes)
-        assert preset.parameters == sum(parameter.numel() for parameter in model.parameters()), name
-        assert f"{preset.parameters:,}" in text
-    assert models.COUNTED["spellings"] == SPELLINGS
-
-
 def test_models(capsys: pytest.CaptureFixture) -> None:
-    """Every preset, with the parameters that a model of it has."""
+    """Every preset, with the parameters of its row (`tests/models/test_models.py` counts them)."""
+    rows = listed(told(capsys, "models"))
+    assert {name: f"{preset.parameters:,}" for name, preset in models.presets().items()} == rows
+
+
+def test_models_of_another_vocabulary(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each preset that has a vocabulary is built once, and counted; the others are as large as in their rows."""
+    built: dict[str, int] = {}
+
+    def build(name: str, **values: Any) -> torch.nn.Module:
+        assert name not in built
+        family = models.preset(name).family
+        assert values.pop("device") == "meta"
+        assert values == {size: models.COUNTED.get(size, 1009) for size in models.sizes_of_data(family)}
+        model = models.construction.create(name, device="meta", **values)
+        built[name] = sum(parameter.numel() for parameter in model.parameters())
+        return model
+
+    monkeypatch.setattr(models, "create", build)
     text = told(capsys, "models", "--vocabulary", "1009")
-    lines = [line for line in text.splitlines() if re.search(r"\d,\d{3}", line)]  # a summary goes on without numbers
-    rows = {cells[0]: cells for line in lines if len(cells := line.strip("│| ").split()) > 2}
-    assert set(models.presets()) <= set(rows)
-    for name, preset in models.presets().items():
-        sizes = {size: models.COUNTED.get(size, 1009) for size in models.sizes_of_data(preset.family)}
-        model = models.create(name, device="meta", **sizes)
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        assert f"{parameters:,}" in rows[name]
+    with_words = {name for name, preset in models.presets().items() if has_words(preset.family)}
+    assert built.keys() == with_words
+    counts = {name: preset.parameters for name, preset in models.presets().items()} | built
+    assert {name: f"{count:,}" for name, count in counts.items()} == listed(text)
     assert "counted with 1,009 subwords" in text
     assert torch.empty(0).device.type == "cpu"
+
+
+def listed(text: str) -> dict[str, str]:
+    """Each preset that `foveate models` prints, and its parameters."""
+    rows = (re.match(r"  (\S+)(?: \*)? +([\d,]+)  ", line) for line in text.splitlines())
+    return {row[1]: row[2] for row in rows if row}
+
+
+def has_words(family: str) -> bool:
+    return not set(models.sizes_of_data(family)) <= models.COUNTED.keys()
 
 
 def test_data(capsys: pytest.CaptureFixture) -> None:

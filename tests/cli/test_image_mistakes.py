@@ -72,7 +72,7 @@ def test_a_table_of_images(fails: Fails, photos: Path) -> None:
     for text, told in (
         ("photos/a/1.png\ta\nphotos/a/99.png\tb\n", "line 2: there is no file "),
         ("photos/a/1.png\ta\nphotos/a/1.png\tb\n", f"line 2: {photos / 'a/1.png'} has the label 'b', but 'a' before"),
-        ("photos/a/1.png a\n", "line 1: one tab must stand between the path of an image and its label"),
+        ("photos/a/1.png a\n", "line 1: 0 tabs, but a line must be path<TAB>label"),
     ):
         table.write_text(text)
         assert fails("train", "classify-image", "--data", table, "--out", out).startswith(f"{table}, {told}")

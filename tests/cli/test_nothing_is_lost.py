@@ -16,6 +16,7 @@ from small import FLAGS, Trained
 
 from foveate.cli import main
 from foveate.errors import UserError
+from foveate.forms.written import WrittenAnswer
 
 Fails = Callable[..., str]
 
@@ -57,7 +58,7 @@ def test_a_training_that_was_killed_before_its_first_checkpoint_begins_anew(data
 
 
 def test_a_place_that_cannot_be_written_to_is_told_before_text_is_read(data: Path, tmp_path: Path, fails) -> None:
-    assert fails(*train(tmp_path / "none.tsv", data / "run")).endswith(f"{data} is no folder")
+    assert fails(*train(tmp_path / "none.tsv", data / "run")).endswith(f"{data} is not a folder")
     if Path("/proc/self").exists():  # where nobody may write
         assert fails(*train(tmp_path / "none.tsv", Path("/proc/run"))).endswith("/proc does not allow it")
     if os.geteuid():  # the superuser may write anywhere else
@@ -113,7 +114,7 @@ def test_a_model_replaces_a_link_and_not_what_it_leads_to(data: Path, tmp_path: 
 def test_a_page_replaces_no_device_no_link_and_no_model(trained: Trained, tmp_path: Path, fails: Fails) -> None:
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", Path(os.devnull)):
-        assert fails("look", trained.folder, "red cat", "--out", place).endswith("it is no regular file")
+        assert fails("look", trained.folder, "red cat", "--out", place).endswith("it is not a regular file")
     for part in ("config.json", "model.safetensors"):
         told = fails("look", trained.folder, "red cat", "--out", trained.folder / part)
         assert told == f"{trained.folder / part} is a part of the model: name another --out"
@@ -245,7 +246,7 @@ def test_a_perplexity_that_no_number_holds_is_null(tmp_path: Path, capsys: pytes
 
 
 def test_an_answer_that_an_encoding_lacks_is_told(trained: Trained, fails: Fails, monkeypatch) -> None:
-    answer = [SimpleNamespace(line="café")]
+    answer = [WrittenAnswer(text="café")]
     monkeypatch.setattr("foveate.tasks.translator.Translator.answer", lambda *_: answer)
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
     assert fails("run", trained.folder, "coffee") == "'é' cannot be written in ascii: set PYTHONIOENCODING=utf-8"

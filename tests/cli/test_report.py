@@ -86,7 +86,7 @@ def test_what_is_no_training(text: str | None, tmp_path: Path, capsys: pytest.Ca
     if text is not None:
         (tmp_path / "metrics.jsonl").write_text(text)
     _, err = told(capsys, "report", tmp_path, "--out", tmp_path / "report.html")
-    wrong = "it is no training of foveate's" if text is None else "has no rows yet"
+    wrong = "it is not a run of foveate's" if text is None else "has no rows yet"
     assert wrong in err
     assert err.count("\n") == 1
     assert not (tmp_path / "report.html").exists()

@@ -14,7 +14,7 @@ from small import FLAGS, Trained
 
 import foveate
 from foveate.cli import main
-from foveate.inference.cpu import Int8Linear
+from foveate.inference.cpu import OneDNNInt8Linear
 from foveate.metrics.translation import quality, quality_by_length
 from foveate.nn import cpu_has_bfloat16
 
@@ -167,9 +167,9 @@ def test_fewer_bits(
     able = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability().startswith("AVX")
     if not able or (precision == "bfloat16" and not cpu_has_bfloat16()):
         pytest.skip(f"this CPU does not multiply in {precision}")
-    forward, calls = Int8Linear.forward, []
+    forward, calls = OneDNNInt8Linear.forward, []
     monkeypatch.setattr("foveate.inference.cpu._MIN_WEIGHTS", 1)  # the layers of this model are small
-    monkeypatch.setattr(Int8Linear, "forward", lambda self, x: calls.append(len(x)) or forward(self, x))
+    monkeypatch.setattr(OneDNNInt8Linear, "forward", lambda self, x: calls.append(len(x)) or forward(self, x))
     assert told(capsys, "run", trained.folder, *SENTENCES, "--precision", precision)[0] == TRANSLATIONS
     assert calls
     calls.clear()
@@ -229,7 +229,9 @@ def test_eval_of_text_by_name(
 ) -> None:
     """Without --data: the test part of what the model was trained on."""
     asked = []
-    monkeypatch.setattr("foveate.tasks.task.open_source", lambda *names, **_: asked.append(names) or words.splits(40))
+    monkeypatch.setattr(
+        "foveate.data.sources.named.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
+    )
     told(
         capsys,
         "train",

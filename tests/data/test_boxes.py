@@ -11,11 +11,12 @@ import pytest
 
 from foveate.contracts import IGNORE, Batch
 from foveate.data.dataset import Dataset
-from foveate.data.images.boxes import BoxedImage, boxed_images
+from foveate.data.images.boxes import CROWD, DIFFICULT, BoxedImage, Thing, boxed_images
 from foveate.errors import UserError
-from foveate.forms.boxes import Boxes
+from foveate.forms.boxes import Boxes, BoxesAnswer
 from foveate.forms.image import FittedImage
 from foveate.forms.processor import Processor
+from foveate.metrics.detection import ScoredBoxes
 
 
 def voc(name: str, *objects: tuple[str, int, int, int, int]) -> str:
@@ -72,8 +73,28 @@ def test_coco(folder: Path) -> None:
         ("a.png", ((0, 0, 10, 20),), ("cell",)),
         ("b.png", ((0, 20, 10, 30),), ("plate",)),
     ]
-    assert "1 boxes around crowds" in found.report
+    assert "neither learned nor counted: 1 crowds" in found.report
     assert "1 boxes without an area" in found.report
+
+
+def test_ignored_objects_keep_their_marks(folder: Path) -> None:
+    """Those that COCO calls a crowd and Pascal VOC difficult: they are not learned, and no detection there is wrong."""
+    (folder / "all.json").write_text(json.dumps(coco(folder)))
+    text = voc("b.png", ("plate", 1, 21, 10, 30), ("plate", 1, 1, 9, 9))
+    begin = text.rindex("<object>") + len("<object>")
+    (folder / "annotations/b.xml").write_text(f"{text[:begin]}<difficult>1</difficult>{text[begin:]}")
+    for place, mark in ((folder / "all.json", CROWD), (folder, DIFFICULT)):
+        example = boxed_images([place])[1]
+        assert (example.boxes, example.labels) == (((0, 20, 10, 30),), ("plate",))
+        assert example.ignored == (Thing("plate", (0, 0, 9, 9), mark),)
+        form = Boxes({"cell": 1, "plate": 1})
+        assert form.prepare(example)[0][1].tolist() == [1]
+        right = form._right([example])[0]
+        assert right.ignored is not None
+        assert right.crowds is not None
+        assert (right.ignored.tolist(), right.crowds.tolist()) == ([False, True], [False, mark == CROWD])
+        found = ScoredBoxes(np.array([[1.0, 1, 9, 9], [0, 20, 10, 30]]), np.array([1, 1]), np.array([0.9, 0.8]))
+        assert form.metrics([BoxesAnswer(scored=found)], [example])["AP50"] == pytest.approx(100)
 
 
 def change(where: str, value: Any) -> Callable[[Path], Path]:
@@ -125,8 +146,8 @@ def write(name: str, text: str) -> Callable[[Path], Path]:
             "a.png has 40 x 30 pixels, but its annotation says 1e.09 x 30: its",
         ),
         (change("images.0.width", float("inf")), "a.png has 40 x 30 pixels, but its annotation says inf x 30"),
-        (write("annotations/a.xml", "<annotation"), "a.xml is no Pascal VOC annotation: unclosed token"),
-        (write("annotations/a.xml", "<svg/>"), "is no Pascal VOC annotation: it is <svg>"),
+        (write("annotations/a.xml", "<annotation"), "a.xml is not a Pascal VOC annotation: unclosed token"),
+        (write("annotations/a.xml", "<svg/>"), "is not a Pascal VOC annotation: it is <svg>"),
         (write("annotations/c.xml", voc("c.png")), "c.xml is about the image c.png, which is not in the folder"),
         (write("annotations/c.xml", voc("a.png")), "c.xml and .*a.xml are both about the image"),
         (write("annotations/a.xml", voc("a.png", ("", 1, 1, 2, 2))), "a.xml has an object without a name"),

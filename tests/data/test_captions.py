@@ -15,7 +15,7 @@ from foveate.data.images.labelled import ImageFormat
 from foveate.data.tokens.tokenizers import train_words
 from foveate.errors import UserError
 from foveate.forms.caption import CaptionText
-from foveate.forms.image import Image
+from foveate.forms.image import SquareImage
 from foveate.forms.processor import Processor, load_processor
 from foveate.special_tokens import LEARNED
 
@@ -64,9 +64,9 @@ def test_captions_of_coco(images: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a.png a red one\n", "line 1: one tab must stand between the path of an image and its caption"),
-        ("a.png\ta\tb\n", "line 1: one tab must stand between the path of an image and its caption"),
-        ("\na.png\t \n", "line 2: one tab must stand .* and its caption, both not empty"),
+        ("a.png a red one\n", "line 1: 0 tabs, but a line must be path<TAB>caption"),
+        ("a.png\ta\tb\n", "line 1: 2 tabs, but a line must be path<TAB>caption"),
+        ("\na.png\t \n", "line 2: the caption is empty"),
         (f"a.png\t{'dog ' * 700}\n", "line 1: a caption of 2,799 characters; at most 2,000 are read"),
         ("c.png\tnothing\n", "line 1: there is no file"),
         (f"{5000 * 'c'}\tnothing\n", "line 1: there is no file"),
@@ -80,12 +80,12 @@ def test_what_is_no_table(images: Path, text: str, message: str) -> None:
 
 def test_what_is_no_file_of_captions(images: Path) -> None:
     (images / "x.json").write_text('{"images": [{"id": 1, "file_name": "a.png"}], "annotations": [{"image_id": 2}]}')
-    with pytest.raises(UserError, match=r"x\.json is no file of COCO captions: annotations.0.: missing value"):
+    with pytest.raises(UserError, match=r"x\.json is not a file of COCO captions: annotations.0.: missing value"):
         captioned_images([images / "x.json"])
 
 
 def processor_of(texts: list[str]) -> Processor:
-    return Processor(Image(format=ImageFormat(7, 3)), CaptionText(tokenizer=train_words(texts, 99)))
+    return Processor(SquareImage(format=ImageFormat(7, 3)), CaptionText(tokenizer=train_words(texts, 99)))
 
 
 def test_batches_name_the_images_of_their_captions(images: Path) -> None:
@@ -114,6 +114,6 @@ def test_tensors(images: Path, tmp_path: Path) -> None:
     assert processor.sizes() == {"vocabulary": 6, "channels": 3, "image_size": 7}
     for name, write in processor.files().items():
         write(tmp_path / name)
-    again = load_processor(Image, CaptionText, tmp_path, lambda folder: {})
+    again = load_processor(SquareImage, CaptionText, tmp_path, lambda folder: {})
     assert again.reads == processor.reads
     assert again.writes.tokenizer.encode(["blue red"]) == [[blue, red]]

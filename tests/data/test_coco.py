@@ -37,5 +37,5 @@ def test_arrays_that_claim_another_size(tmp_path: Path) -> None:
     np.lib.format.write_array_header_1_0(header, {"shape": (10**9, 7, 7, 3), "fortran_order": False, "descr": "|u1"})
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as file:
         file.writestr("pixels.npy", header.getvalue())
-    with pytest.raises(UserError, match=r"is no episode: pixels\.npy has another size than its header says"):
+    with pytest.raises(UserError, match=r"is not an episode: pixels\.npy has another size than its header says"):
         read_recordings(tmp_path)

@@ -6,7 +6,7 @@ import struct
 import pytest
 from catalogue_maker import write_mo, write_po
 
-from foveate.data.gettext.files import Message, read_catalogue
+from foveate.data.gettext.files import CatalogueMessage, read_catalogue
 from foveate.errors import UserError
 
 MESSAGES = {
@@ -17,10 +17,10 @@ MESSAGES = {
     "translator-credits": "Jean",
 }
 EXPECTED = {
-    Message(("", "Open", False), "Open", "Ouvrir"),
-    Message(("menu", "Open", False), "Open", "Ouverture"),
-    Message(("", "%d file", False), "%d file", "%d fichier"),
-    Message(("", "%d file", True), "%d files", "%d fichiers"),
+    CatalogueMessage(("", "Open", False), "Open", "Ouvrir"),
+    CatalogueMessage(("menu", "Open", False), "Open", "Ouverture"),
+    CatalogueMessage(("", "%d file", False), "%d file", "%d fichier"),
+    CatalogueMessage(("", "%d file", True), "%d files", "%d fichiers"),
 }
 
 
@@ -29,7 +29,7 @@ EXPECTED = {
 def test_mo(tmp_path, order, charset):
     messages = {**MESSAGES, "Summer": "Été"}
     path = write_mo(tmp_path / "fish.mo", messages, charset, order)
-    assert set(read_catalogue(path)) == {*EXPECTED, Message(("", "Summer", False), "Summer", "Été")}
+    assert set(read_catalogue(path)) == {*EXPECTED, CatalogueMessage(("", "Summer", False), "Summer", "Été")}
 
 
 @pytest.mark.parametrize(("charset", "message"), [("punycode", "which is none of texts"), ("klingon", "unknown enc")])
@@ -79,7 +79,7 @@ msgstr "Fermer"
 @pytest.mark.parametrize("forms", ["een", "een\0twee\0veel"])
 def test_only_the_last_of_one_or_three_forms_is_known_to_be_the_plural(tmp_path, forms):
     path = write_mo(tmp_path / "fish.mo", {"one\0many": forms})
-    assert list(read_catalogue(path)) == [Message(("", "one", True), "many", forms.split("\0")[-1])]
+    assert list(read_catalogue(path)) == [CatalogueMessage(("", "one", True), "many", forms.split("\0")[-1])]
 
 
 def test_the_plural_formula_is_never_run(tmp_path):

@@ -6,8 +6,7 @@ import pytest
 pytest.importorskip("minigrid")
 
 from foveate.contracts import World
-from foveate.data import open_source
-from foveate.data.sources import babyai
+from foveate.data.sources import babyai, open_source
 from foveate.data.worlds.grid_levels import GridLevel, bot_episode, draw_views
 from foveate.errors import UserError
 

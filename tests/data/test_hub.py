@@ -76,7 +76,7 @@ def test_columns_by_name(server: type[Stub]) -> None:
     assert "has no column star; it has stars, words" in refused(text, "hub:org/table:train:star,words")
     assert "2 columns are needed here, not 1" in refused(text, "hub:org/table:train:stars")
     assert "too many colons" in refused(text, "hub:a:b:c:d")
-    assert "no name of a split" in refused(text, "hub:a:../b")
+    assert "not a name of a split" in refused(text, "hub:a:../b")
 
 
 def test_parquet_with_names_of_classes(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_table_has_paths_relative_to_its_folder(folder: Path) -> None:
     ("line", "told"),
     [
         ("red/9.png\tr", "line 1: there is no file"),
-        ("red/0.png r", "line 1: one tab must stand between"),
+        ("red/0.png r", "line 1: 0 tabs, but a line must be path<TAB>label"),
         ("red/0.png\tr\nred/0.png\tr\nred/0.png\tb", "line 3: .*0.png has the label 'b', but 'r' before"),
     ],
 )
@@ -74,7 +74,7 @@ def test_no_images(tmp_path: Path) -> None:
 
 
 def test_held_out_images_are_in_no_other_part(folder: Path) -> None:
-    learn, check = labelled_images([folder]).held_out_of_kinds(3, lambda one: one.label)
+    learn, check = labelled_images([folder]).hold_out(3, kinds=lambda one: (one.label,))
     places = [[one.place for one in part] for part in (learn, check)]
     assert not set(places[0]) & set(places[1])
     assert len(places[0]) + len(places[1]) == 6
@@ -192,7 +192,7 @@ def test_metadata_that_are_damaged_say_nothing(tmp_path: Path) -> None:
 def test_files_that_are_no_images_are_not_read(tmp_path: Path) -> None:
     """Pipes, and what claims to be larger than any image."""
     os.mkfifo(tmp_path / "pipe.png")
-    with pytest.raises(UserError, match=r"could not read .*pipe.png: it is no regular file"):
+    with pytest.raises(UserError, match=r"could not read .*pipe.png: it is not a regular file"):
         read_image(tmp_path / "pipe.png")
     with (tmp_path / "sparse.png").open("wb") as file:
         file.truncate(2**30)

@@ -40,9 +40,9 @@ def test_the_report_of_many_labels() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("good\tA\nNo label here\n", "{path}, line 2: 0 tabs, where one tab must part a label from its text (neither"),
-        ("good\tA\tB\n", "{path}, line 1: 2 tabs, where one tab must part a label from its text"),
-        ("good\t\n", "{path}, line 1: 0 tabs, where one tab must part a label from its text (neither may be empty)"),
+        ("good\tA\nNo label here\n", "{path}, line 2: 0 tabs, but a line must be label<TAB>text"),
+        ("good\tA\tB\n", "{path}, line 1: 2 tabs, but a line must be label<TAB>text"),
+        ("good\t\n", "{path}, line 1: the text is empty"),
         ("\n\n", "a.tsv: there is no labelled text in it"),
         ("", "{path} is empty"),
     ],

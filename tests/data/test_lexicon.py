@@ -5,8 +5,7 @@ from zlib import crc32
 
 import pytest
 
-from foveate.data import SPELLINGS, Lexicon, load_lexicon
-from foveate.data.text.lexicon import _features, spelling
+from foveate.data.text.lexicon import SPELLINGS, Lexicon, _features, load_lexicon, spelling
 from foveate.data.text.tagged import Tagged
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED

@@ -34,7 +34,7 @@ def test_a_vocabulary_that_makes_the_library_panic(tmp_path: Path, capfd: pytest
     whole = json.loads(Tokenizer(models.BPE({"a": 0, "": 1}, [], continuing_subword_prefix="##")).to_str())
     whole["model"]["merges"] = [["a", ""]]
     (tmp_path / "tokenizer.json").write_text(json.dumps(whole))
-    with pytest.raises(UserError, match="is no tokenizer, or is damaged: range end index"):
+    with pytest.raises(UserError, match="is not a tokenizer, or is damaged: range end index"):
         PublicTokenizer.load(tmp_path)
     assert capfd.readouterr().err == ""
 

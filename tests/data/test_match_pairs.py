@@ -8,16 +8,10 @@ import torch
 
 from foveate import create
 from foveate.contracts import IGNORE
-from foveate.data import (
-    RIGHT,
-    WRONG,
-    Judged,
-    ParallelText,
-    judged_pairs,
-    train_bpe,
-)
 from foveate.data.buckets import BucketedBatches
-from foveate.data.text.match_pairs import partners
+from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, judged_pairs, partners
+from foveate.data.text.parallel_corpus import ParallelText
+from foveate.data.tokens.tokenizers import train_bpe
 from foveate.errors import UserError
 from foveate.forms.matched_texts import Match, MatchedTexts
 from foveate.forms.processor import Processor

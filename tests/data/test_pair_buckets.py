@@ -10,7 +10,7 @@ import torch
 from foveate.contracts import IGNORE
 from foveate.data.buckets import BucketedBatches
 from foveate.data.text import pair_buckets
-from foveate.data.text.pair_buckets import PairBuckets, Side
+from foveate.data.text.pair_buckets import PairBuckets, SideTokenizer
 from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
 from foveate.forms.processor import Processor, RowProcessor
@@ -49,7 +49,7 @@ def batches_of(pairs, tokens=23, max_length=11, seed=7, bucket=100_000, tokenize
     text = pairs if isinstance(pairs, ParallelText) else ParallelText.from_pairs(pairs, "talk")
     source, target = tokenizers or (Letters(), Letters())
     forms = Processor(SourceText(tokenizer=source), Translation(tokenizer=target))
-    sides = Side(source, (), (END,)), Side(target, (START,), (END,))
+    sides = SideTokenizer(source, (), (END,)), SideTokenizer(target, (START,), (END,))
     return BucketedBatches(PairBuckets(text, RowProcessor(forms, split_pair), sides, max_length, bucket), tokens, seed)
 
 

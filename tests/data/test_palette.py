@@ -11,7 +11,7 @@ from foveate.data.codebook import learn_codebook, quantize
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage
 from foveate.data.images.palette import Palette, learn_palette, patches
-from foveate.data.images.scenes import Drawing as SceneDrawing
+from foveate.data.images.scenes import Sprite
 from foveate.data.sources.emoji_drawings import LONGEST, SIDE, compose, pair_part
 from foveate.data.tokens.tokenizers import train_words
 from foveate.errors import UserError
@@ -84,7 +84,7 @@ def test_hidden_places_alone_have_labels(processor: Processor, tmp_path: Path) -
 
 def test_held_out_pairs_are_in_no_training_drawing() -> None:
     square = np.full((9, 6, 4), 255, np.uint8)
-    drawings = [SceneDrawing(f"thing {number}", "", "", (square,)) for number in range(34)]
+    drawings = [Sprite(f"thing {number}", "", "", (square,)) for number in range(34)]
     numbers = {drawing.name: number for number, drawing in enumerate(drawings)}
     for part in ("train", "dev", "test"):
         for scene in (compose(drawings, part, number) for number in range(50)):

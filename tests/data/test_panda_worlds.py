@@ -9,8 +9,7 @@ import fake_robot
 import numpy as np
 import pytest
 
-from foveate.data import open_source
-from foveate.data.sources import panda
+from foveate.data.sources import open_source, panda
 from foveate.data.worlds import panda as panda_worlds
 from foveate.data.worlds.actions import ActionSpace
 from foveate.data.worlds.named import open_world

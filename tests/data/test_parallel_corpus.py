@@ -11,7 +11,7 @@ import pytest
 from catalogue_maker import write_mo
 
 from foveate.data.text.files import read_sentences
-from foveate.data.text.parallel_corpus import Counts, ParallelText
+from foveate.data.text.parallel_corpus import PairCounts, ParallelText
 from foveate.errors import UserError
 
 
@@ -56,7 +56,7 @@ def test_empty_sides_are_left_out_counted_and_reported():
     text = ParallelText.from_pairs([("a", "b"), ("", "c"), ("d", " "), ("", ""), ("e", "f")], "talk")
     assert list(text) == [("a", "b"), ("e", "f")]
     assert [pair.line for pair in text.pairs()] == [1, 5]
-    assert text.check() == Counts(kept=2, empty=3, first_empty=2)
+    assert text.check() == PairCounts(kept=2, empty=3, first_empty=2)
     assert text.report == "talk: 2 pairs, 3 left out for an empty side (first on line 2)"
 
 
@@ -118,7 +118,7 @@ def test_report_of_a_whole_text():
 
 def test_a_blank_line_of_a_table_is_an_empty_pair(tmp_path):
     text = ParallelText.from_tsv(write(tmp_path / "pairs.tsv", "a\tb\n\n \n\tc\n"))
-    assert text.check() == Counts(kept=1, empty=3, first_empty=2)
+    assert text.check() == PairCounts(kept=1, empty=3, first_empty=2)
 
 
 def test_check_reads_once():
@@ -149,7 +149,7 @@ def test_files_that_do_not_fit(tmp_path, source, target, complaint):
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [("a\tb\nab\n", "line 2: 0 tabs, where one tab must part source and target"), ("a\tb\tc\n", "line 1: 2 tabs")],
+    [("a\tb\nab\n", "line 2: 0 tabs, but a line must be source<TAB>target"), ("a\tb\tc\n", "line 1: 2 tabs")],
 )
 def test_a_table_with_another_number_of_tabs(tmp_path, content, complaint):
     with pytest.raises(UserError, match=complaint):
@@ -196,5 +196,5 @@ def test_a_part_keeps_its_line_numbers_and_its_own_counts():
     text = ParallelText.from_pairs([("a", "b"), ("c", "d"), ("", "e"), ("f", "g"), ("h", "")], "talk")
     odd = text.part("odd", lambda line: line % 2 == 1)
     assert [pair.line for pair in odd.pairs()] == [1]
-    assert odd.check() == Counts(kept=1, empty=2, first_empty=3)
-    assert text.check() == Counts(kept=3, empty=2, first_empty=3)
+    assert odd.check() == PairCounts(kept=1, empty=2, first_empty=3)
+    assert text.check() == PairCounts(kept=3, empty=2, first_empty=3)

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from foveate.data import LabelledText, ParallelText
+from foveate.data.text.labelled import LabelledText
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.data.text.tagged import tagged_text
 
 

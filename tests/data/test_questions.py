@@ -64,7 +64,7 @@ def test_tensors_and_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("a.png\tis it red?", "line 1: tabs must stand between the path of an image, a question and its answer"),
+        ("a.png\tis it red?", "line 1: 1 tabs, but a line must be path<TAB>question<TAB>answer"),
         ("c.png\tis it red?\tyes", "line 1: there is no file"),
         ("", "there is no question in it"),
     ],

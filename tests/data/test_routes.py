@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from foveate.contracts import IGNORE, World
-from foveate.data import open_source
+from foveate.data.sources import open_source
 from foveate.data.worlds.maps import FORWARD, LEFT, RIGHT, STOP, MapWorld, Sights, actions_between, make_map, read_map
 from foveate.data.worlds.routes import mirrored, read_routes, words_of
 from foveate.errors import UserError
@@ -139,7 +139,7 @@ def test_the_layout_of_sail(file, tmp_path) -> None:
     [
         ([[2, 2, 0], [1, 1, 0]], r"route 1: no action leads from \(2, 2, 0\) to \(1, 1, 0\) on the map T"),
         ([[2, 3, 0]], "route 1: the map T has no place 2,3"),
-        ([[2, 2, 45]], r"route 1: \[2, 2, 45\] is no x,y,heading"),
+        ([[2, 2, 45]], r"route 1: \[2, 2, 45\] is not x,y,heading"),
         ([[2, 2]], "has no routes"),
         ("north", "has no routes"),
     ],
@@ -169,7 +169,7 @@ def test_files_that_are_no_maps_or_routes(file, tmp_path) -> None:
     with pytest.raises(UserError, match=r"has 1,001 places; a map has at most 1,000"):
         read_map(tmp_path / "map.xml")
     (tmp_path / "map.xml").write_text("<map")
-    with pytest.raises(UserError, match="is no map"):
+    with pytest.raises(UserError, match="is not a map"):
         read_map(tmp_path / "map.xml")
     with pytest.raises(UserError, match=r"could not read .*missing\.json"):
         read_routes([tmp_path / "missing.json"])
@@ -181,7 +181,7 @@ def test_files_that_are_no_maps_or_routes(file, tmp_path) -> None:
 def test_a_map_that_is_no_file(file) -> None:
     """Such as one without end."""
     for name, complaint in (
-        ("/dev/zero", "it is no regular file"),
+        ("/dev/zero", "it is not a regular file"),
         (".", "it is a folder"),
         ("a\0b", "there is no map"),
     ):

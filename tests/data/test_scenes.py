@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from foveate.data.images.scenes import Drawing, Scenes, crop_to_visible
+from foveate.data.images.scenes import Scenes, Sprite, crop_to_visible
 
 
-def solid(name: str, height: int, width: int, colour: tuple[int, int, int]) -> Drawing:
+def solid(name: str, height: int, width: int, colour: tuple[int, int, int]) -> Sprite:
     """An opaque rectangle of one colour."""
     pixels = np.full((height, width, 4), (*colour, 255), np.uint8)
-    return Drawing(name, f"{name}-class", "shapes", (pixels,))
+    return Sprite(name, f"{name}-class", "shapes", (pixels,))
 
 
 TALL, WIDE = solid("tall", 23, 11, (255, 0, 0)), solid("wide", 7, 19, (0, 255, 0))

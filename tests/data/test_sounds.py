@@ -14,7 +14,7 @@ from sound_files import tone, wav
 
 from foveate.data.sounds import files as sounds
 from foveate.data.sounds.cutting import cut_at_silences
-from foveate.data.sounds.files import Sound, decode_sound, read_sound, resample
+from foveate.data.sounds.files import Waveform, decode_sound, read_sound, resample
 from foveate.data.sounds.spectrograms import LogMel, SpecAugment, normalize
 from foveate.errors import UserError
 
@@ -71,7 +71,7 @@ def test_other_formats_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
     original = builtins.__import__
     monkeypatch.setattr(builtins, "__import__", fail)
-    with pytest.raises(UserError, match=r"^x.ogg is no .wav file; other formats .* need the extra: pip install"):
+    with pytest.raises(UserError, match=r"^x.ogg is not a .wav file; other formats .* need the extra: pip install"):
         decode_sound(b"OggS", "x.ogg")
 
 
@@ -85,8 +85,11 @@ SHORT = wav(tone(0.1, 8000), 8000)
         (wav(np.full(800, 0.2), 8000), "x is silent"),
         (wav(tone(0.1, 8000), 2**32 - 1, 8), "x claims 4,294,967,295 samples a second; the limit is 1,000,000"),
         (wav(np.array([0.1, np.nan, 0.2]), 8000, 32, 3), r"x has samples that are not numbers \(NaN or infinite\)"),
-        (SHORT[:40], "x is no .wav file of integers .* it is truncated"),
-        (SHORT[:20] + b"\x02" + SHORT[21:], "x is no .wav file .* its header says format 2, 16 bits, 1 channels, 8000"),
+        (SHORT[:40], "x is not a .wav file of integers .* it is truncated"),
+        (
+            SHORT[:20] + b"\x02" + SHORT[21:],
+            "not a .wav file .* its header says format 2, 16 bits, 1 channels, 8000",
+        ),
         (wav(tone(4, 8000), 8000), "x lasts 4 seconds; the limit is 3: cut it"),
         (b"OggS and more", "x cannot be read as a sound: .*"),
         (b"", "x cannot be read as a sound: .*"),
@@ -105,7 +108,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(UserError, match=r"^could not read .*: it is a folder$"):
         read_sound(tmp_path)
     os.mkfifo(tmp_path / "pipe.wav")  # whose writer would be waited for
-    with pytest.raises(UserError, match=r"^could not read .*pipe.wav: it is no regular file$"):
+    with pytest.raises(UserError, match=r"^could not read .*pipe.wav: it is not a regular file$"):
         read_sound(tmp_path / "pipe.wav")
     monkeypatch.setattr(sounds, "LARGEST", 2**20)
     (tmp_path / "large.wav").write_bytes(bytes(2**20 + 1))
@@ -152,7 +155,7 @@ def test_spectrogram_as_whispers() -> None:
     extractor = transformers.WhisperFeatureExtractor(feature_size=80, chunk_length=1)
     padded = np.pad(samples, (0, 16_000 - len(samples)))  # Whisper's padding is part of what it hears
     expected = extractor(padded, sampling_rate=16_000, return_tensors="np")["input_features"][0].T
-    found = LogMel()(Sound(padded, 16_000))
+    found = LogMel()(Waveform(padded, 16_000))
     assert found.shape == (100, 80)
     assert np.allclose(found / 4 + 1, expected, atol=1e-4)
 
@@ -161,10 +164,10 @@ def test_spectrogram_of_a_tone_at_another_rate() -> None:
     """440 Hz are 6.6 mels, and the centres of 20 bands up to 4 kHz (35.2 mels) are 1.68 mels apart."""
     log_mel = LogMel(rate=8000, bands=20)
     log_mel.check()
-    spectrogram = log_mel(Sound(tone(0.5, 44_100).astype(np.float32), 44_100))
+    spectrogram = log_mel(Waveform(tone(0.5, 44_100).astype(np.float32), 44_100))
     assert spectrogram.shape == (50, 20)
     assert set(spectrogram.argmax(1)[3:-3]) == {3}
-    assert log_mel(Sound(tone(0.01, 8000).astype(np.float32), 8000)).shape == (2, 20)  # as long as one window
+    assert log_mel(Waveform(tone(0.01, 8000).astype(np.float32), 8000)).shape == (2, 20)  # as long as one window
 
 
 @pytest.mark.parametrize(
@@ -214,7 +217,7 @@ def test_cut_at_the_quietest_places() -> None:
     samples = tone(4, 8000).astype(np.float32)
     for second in (0.3, 1.05, 2.5):
         samples[int(8000 * second) - 400 : int(8000 * second) + 400] = 0
-    parts = cut_at_silences(Sound(samples, 8000), 2.0)
+    parts = cut_at_silences(Waveform(samples, 8000), 2.0)
     assert [part.seconds for part in parts] == pytest.approx([1.05, 1.45, 1.5], abs=0.05)
     assert np.array_equal(np.concatenate([part.samples for part in parts]), samples)
-    assert [part.seconds for part in cut_at_silences(Sound(samples, 8000), 4.0)] == [4.0]
+    assert [part.seconds for part in cut_at_silences(Waveform(samples, 8000), 4.0)] == [4.0]

@@ -4,10 +4,11 @@ import random
 
 import pytest
 
-from foveate.data import LabelledText, ParallelText, Prose
 from foveate.data import splits as module
 from foveate.data.splits import draws, one_in, sides, together
-from foveate.data.text.documents import Paragraph
+from foveate.data.text.documents import Paragraph, Prose
+from foveate.data.text.labelled import LabelledText
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
 
 PAIRS = [(f"name {number}", f"nom {number}") for number in range(2003)]

@@ -3,9 +3,8 @@
 import torch
 
 from foveate.contracts import IGNORE
-from foveate.data import Lexicon
 from foveate.data.buckets import BucketedBatches
-from foveate.data.text.lexicon import spelling
+from foveate.data.text.lexicon import Lexicon, spelling
 from foveate.data.text.tagged import Tagged, tagged_dataset
 from foveate.forms.processor import Processor
 from foveate.forms.tagged_words import TaggedWords, Tags

@@ -36,7 +36,7 @@ def test_packed_files_and_one_form_of_unicode(tmp_path):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("The\tDET\ndog NOUN\n", "{path}, line 2: 0 tabs, where one tab must part a word from its tag"),
+        ("The\tDET\ndog NOUN\n", "{path}, line 2: 0 tabs, but one tab must separate a word from its tag"),
         ("The\tDET\tx\n", "{path}, line 1: 2 tabs"),
         ("The\tDET\n\n\tNOUN\n", "{path}, line 3: 0 tabs"),
         ("dog\t\n", "{path}, line 1: 0 tabs"),

@@ -5,8 +5,9 @@ from operator import length_hint
 import pytest
 import torch
 
-from foveate.data import LabelledText, text_batches
 from foveate.data.buckets import BucketedBatches
+from foveate.data.text.batches import text_batches
+from foveate.data.text.labelled import LabelledText
 from foveate.data.tokens.tokenizers import train_words
 from foveate.errors import UserError
 from foveate.forms.label import Label
@@ -68,7 +69,7 @@ def test_over_long_texts_are_counted() -> None:
     assert batches().report == "lengths: 1 of 10 texts left out for more than 11 tokens"
     with pytest.raises(UserError, match="lengths: each of the 10 texts has more than 0 tokens; raise max_length"):
         batches(max_length=0)
-    with pytest.raises(UserError, match="line 6 takes 12 places, but a batch has only 11: raise --batch or"):
+    with pytest.raises(UserError, match="line 6 takes 12 places, but a batch has only 11: raise --batch, or"):
         batches(tokens=11)
 
 

@@ -20,7 +20,7 @@ from foveate.errors import UserError
         ),
         (b"a boat\n\0\0\0\n", "line 2 of .*text has a NUL byte"),
         (b"a boat\ra bird\r", r"line 1 of .*text has a carriage return inside; .* tr '\\r' '\\n' < OLD > NEW"),
-        (b"a boat\n" + b"x" * (MOST_BYTES_OF_LINE + 1), "line 2 of .*text is longer than 4 MiB: part it into lines"),
+        (b"a boat\n" + b"x" * (MOST_BYTES_OF_LINE + 1), "line 2 of .*text is longer than 4 MiB: split it into lines"),
     ],
 )
 def test_what_is_no_line_is_told(tmp_path: Path, content: bytes, told: str) -> None:

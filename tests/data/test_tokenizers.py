@@ -139,7 +139,7 @@ def test_files_that_are_no_tokenizer(tokenizer, tmp_path):
         load_tokenizer(path)
     tokenizer.save(path)
     path.write_bytes(path.read_bytes()[:997])
-    with pytest.raises(UserError, match=r"tokenizer\.json is no tokenizer, or is damaged: "):
+    with pytest.raises(UserError, match=r"tokenizer\.json is not a tokenizer, or is damaged: "):
         load_tokenizer(path)
     tokenizer.save(path)
     path.write_text(path.read_text().replace("<start>", "<s>"))

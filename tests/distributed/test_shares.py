@@ -35,7 +35,7 @@ def test_a_process_without_rows_gets_one_that_does_not_count() -> None:
 
 def test_what_is_no_row_an_example_is_not_cut() -> None:
     odd = label_batch({"tokens": torch.zeros(3, 2)}, torch.zeros(5, 7, dtype=torch.long), "odd")
-    with pytest.raises(ValueError, match="5 examples and 3 rows of 'tokens' cannot be parted"):
+    with pytest.raises(ValueError, match="5 examples and 3 rows of 'tokens' cannot be separated"):
         share(odd, 0, 2)
 
 

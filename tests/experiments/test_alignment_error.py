@@ -7,11 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from foveate.attention import attend
-from foveate.data import ParallelText, train_bpe
-from foveate.experiments.alignment_error import Message, alignment_quality, diagonal, messages
+from foveate.data.text.parallel_corpus import ParallelText
+from foveate.data.tokens.tokenizers import train_bpe
+from foveate.experiments.alignment_error import TokenizedMessage, alignment_quality, diagonal, messages
 
-TWO = Message(source=[4, 5, 6], target=[7, 8], source_names=[0, 0, 1], target_names=[0, 1])
-ONE = Message(source=[4], target=[7, 8, 9], source_names=[0], target_names=[0, 0, 0])
+TWO = TokenizedMessage(source=[4, 5, 6], target=[7, 8], source_names=[0, 0, 1], target_names=[0, 1])
+ONE = TokenizedMessage(source=[4], target=[7, 8, 9], source_names=[0], target_names=[0, 0, 0])
 
 
 class Decoder(nn.Module):
@@ -76,7 +77,7 @@ def test_who_does_not_attend_has_no_alignment() -> None:
 def test_the_diagonal_by_hand() -> None:
     """Of TWO the diagonal looks at the first and the third source token, which is right; ONE has but one name."""
     assert diagonal([TWO, ONE]) == 0
-    crossed = Message(source=[4, 5, 6, 7], target=[7, 8, 9], source_names=[0, 1, 1, 1], target_names=[0, 0, 1])
+    crossed = TokenizedMessage(source=[4, 5, 6, 7], target=[7, 8, 9], source_names=[0, 1, 1, 1], target_names=[0, 0, 1])
     assert diagonal([crossed]) == pytest.approx(1 / 3)
 
 

@@ -9,7 +9,7 @@ import words
 from rich.console import Console
 
 from foveate import create
-from foveate.data import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.experiments import compare, save
 from foveate.experiments.attention_on_translation import ROWS, AttentionOnTranslation

@@ -8,7 +8,8 @@ import words
 from rich.console import Console
 
 from foveate import load
-from foveate.data import ParallelText, Splits
+from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
 from foveate.experiments import compare, save
 from foveate.experiments.bottleneck import MODELS, Bottleneck, join_sentences

@@ -252,7 +252,7 @@ def test_a_folder_that_cannot_be_written(found: dict, tmp_path: Path) -> None:
 
 def test_nothing_is_measured_for_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"cannot write in .*file/bench: .*file is no folder"):
+    with pytest.raises(UserError, match=r"cannot write in .*file/bench: .*file is not a folder"):
         compare("products", Products(out=tmp_path / "file" / "bench"), QUIET)
 
 

@@ -8,7 +8,9 @@ import torch
 from rich.console import Console
 
 from foveate import tasks
-from foveate.data import LabelledText, Paragraph, Prose, Splits
+from foveate.data.sources.splits import Splits
+from foveate.data.text.documents import Paragraph, Prose
+from foveate.data.text.labelled import LabelledText
 from foveate.errors import UserError
 from foveate.experiments import elmo_features
 from foveate.tasks.cloze import TASK

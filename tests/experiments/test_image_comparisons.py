@@ -14,10 +14,10 @@ from rich.console import Console
 from foveate import create
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import LabelledImage
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.experiments import compare, image_rows, imagenet, vision_compute, vit_choices
-from foveate.experiments.degradation import Degradation, Point, read_points
+from foveate.experiments.degradation import Degradation, ErrorPoint, read_points
 from foveate.experiments.drawing import panels
 from foveate.experiments.identity import Identity, deepen
 from foveate.experiments.imagenet import ImageNet
@@ -77,7 +77,7 @@ def test_curves_of_trainings(tmp_path: Path) -> None:
         (tmp_path / preset / "model.safetensors").touch()
         (tmp_path / preset / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     points = read_points("plain20", tmp_path / "plain20" / "metrics.jsonl")
-    assert points == [Point("plain20", 100, 37.5, 30.0), Point("plain20", 200, 12.5, 19.5)]
+    assert points == [ErrorPoint("plain20", 100, 37.5, 30.0), ErrorPoint("plain20", 200, 12.5, 19.5)]
     found = compare("degradation", Degradation(presets=("plain20", "resnet20"), runs=tmp_path), QUIET)
     assert found.tables[0].rows == [["`plain20`", "12.50", "19.50"], ["`resnet20`", "12.50", "19.50"]]
     (tmp_path / "plain20" / "metrics.jsonl").write_text("")

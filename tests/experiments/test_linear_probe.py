@@ -11,7 +11,7 @@ from rich.console import Console
 from foveate import models
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat, LabelledImage
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.experiments import compare, linear_probe
 from foveate.experiments.linear_probe import LinearProbe, fit, probe, read_features

@@ -11,7 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "parity"))
 
 from public_models import folder_of
 
-from foveate.data import LabelledText, Splits
+from foveate.data.sources.splits import Splits
+from foveate.data.text.labelled import LabelledText
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
 from foveate.experiments import compare, prompting

@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from foveate.data import Splits
+from foveate.data.sources.splits import Splits
 from foveate.data.text.documents import Paragraph, Prose
 from foveate.errors import UserError
 from foveate.experiments import compare, scaling_law
-from foveate.experiments.scaling_fit import Law, Point, fit
+from foveate.experiments.scaling_fit import Law, LossPoint, fit
 from foveate.experiments.scaling_law import ScalingLaw
 
 QUIET = Console(file=StringIO())
 LAW = Law(1.5, 30.0, 400.0, 0.35, 0.45)
 
 
-def points(law: Law) -> list[Point]:
+def points(law: Law) -> list[LossPoint]:
     sizes, texts = (11_000, 83_000, 310_000), (150_000, 450_000, 1_350_000)
-    return [Point(size, text, law(size, text)) for size in sizes for text in texts]
+    return [LossPoint(size, text, law(size, text)) for size in sizes for text in texts]
 
 
 def test_the_fit_finds_the_law() -> None:
@@ -29,7 +29,7 @@ def test_the_fit_finds_the_law() -> None:
 
 
 def test_no_number_of_the_law_is_negative() -> None:
-    found = fit([Point(point.parameters, point.tokens, 3 + point.tokens / 1e6) for point in points(LAW)])
+    found = fit([LossPoint(point.parameters, point.tokens, 3 + point.tokens / 1e6) for point in points(LAW)])
     assert min(found.E, found.A, found.B) >= 0
     assert fit(points(LAW)).undetermined == []
     assert Law(1.0, 1.0, 1.0, 2.04, 0.3).undetermined == ["a"]
@@ -61,7 +61,7 @@ def test_models_are_trained_once_and_drawn(tmp_path: Path) -> None:
 def test_bad_options() -> None:
     for changes, message in (
         ({"widths": (32, 40)}, "there are 2 widths, but 3 numbers of layers"),
-        ({"widths": (32, 40), "layers": (1, 1)}, "widths has 40, which is no multiple of 32"),
+        ({"widths": (32, 40), "layers": (1, 1)}, "widths has 40, which is not a multiple of 32"),
         ({"widths": (32, 64), "layers": (1, 1), "tokens": (90_000, 95_000)}, "needs at least six models"),
     ):
         with pytest.raises(UserError, match=message):

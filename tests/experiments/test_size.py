@@ -147,6 +147,13 @@ def test_images_need_no_length() -> None:
         measure_preset("resnet17", {}, 1, 1)
 
 
+def test_what_is_not_a_vocabulary_has_a_size_of_its_own() -> None:
+    """50,257 key points, say, would take minutes to count."""
+    decided = {size for family in models.FAMILIES for size in models.sizes_of_data(family)}
+    assert decided - USUAL.keys() == {"vocabulary", "src_vocab", "tgt_vocab"}
+    assert USUAL.keys() <= decided
+
+
 @pytest.mark.parametrize("name", models.presets())
 def test_every_preset_is_counted(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """By the command as it stands; short texts, so that recurrent models take few steps."""

@@ -31,7 +31,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_windows(trained: dict[str, Any], tmp_path: Path) -> None:
-    found = compare("windows", windows.Windows(out=tmp_path, radii=(1, 3)), Console(quiet=True))
+    found = compare("windows", windows.WindowRadii(out=tmp_path, radii=(1, 3)), Console(quiet=True))
     assert {name: recipe["architecture"].get("window") for name, recipe in trained.items()} == {
         "translate-1": 1,
         "translate-3": 3,

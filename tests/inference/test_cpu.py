@@ -16,7 +16,7 @@ from foveate import create
 from foveate.attention import Biaffine
 from foveate.decoding import beam
 from foveate.errors import UserError
-from foveate.inference.cpu import Int8Linear, largest_code, optimize_for_cpu
+from foveate.inference.cpu import OneDNNInt8Linear, largest_code, optimize_for_cpu
 from foveate.inference.packed import PackedLinear
 from foveate.nn import (
     DecoderBlock,
@@ -51,7 +51,7 @@ def test_packed_layers_compute_the_same(bias: bool, shape: tuple[int, ...]) -> N
     with torch.no_grad():
         torch.testing.assert_close(PackedLinear(layer)(x), layer(x), rtol=0, atol=1e-5)
         # Rounding errs by half a step, 1/254 of the largest, on either side of 257 products.
-        error = (Int8Linear(layer)(x) - layer(x)).norm() / layer(x).norm()
+        error = (OneDNNInt8Linear(layer)(x) - layer(x)).norm() / layer(x).norm()
         assert 1e-4 < error < 0.02
 
 
@@ -61,14 +61,14 @@ def test_eight_bits_are_exact_where_eight_bits_suffice() -> None:
     with torch.no_grad():
         layer.weight.copy_(torch.tensor([[most, -31.0, 1.0], [0.0, -most, 3.0]]))
         layer.bias.copy_(torch.tensor([0.5, -2.0]))
-        found = Int8Linear(layer)(torch.tensor([[1.0, -127.0, 5.0], [0.0, 0.0, 0.0]]))
+        found = OneDNNInt8Linear(layer)(torch.tensor([[1.0, -127.0, 5.0], [0.0, 0.0, 0.0]]))
     expected = [[most + 31 * 127 + 5 + 0.5, most * 127 + 15 - 2.0], [0.5, -2.0]]
     torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-6, atol=0)
 
 
 @x86
 def test_a_row_of_eight_bits_does_not_depend_on_its_neighbours(layer: nn.Linear) -> None:
-    rounded, x = Int8Linear(layer), torch.randn(5, 257)
+    rounded, x = OneDNNInt8Linear(layer), torch.randn(5, 257)
     assert torch.equal(rounded(torch.cat([x, 1e4 * x]))[:5], rounded(x))
 
 
@@ -76,11 +76,11 @@ def test_a_row_of_eight_bits_does_not_depend_on_its_neighbours(layer: nn.Linear)
 def test_numbers_that_are_none_stay_so(layer: nn.Linear) -> None:
     x = torch.randn(3, 257)
     x[1, 7] = torch.nan
-    assert Int8Linear(layer)(x).isnan().all(1).tolist() == [False, True, False]
+    assert OneDNNInt8Linear(layer)(x).isnan().all(1).tolist() == [False, True, False]
 
 
 @x86
-@pytest.mark.parametrize(("precision", "kind"), [("float32", PackedLinear), ("int8", Int8Linear)])
+@pytest.mark.parametrize(("precision", "kind"), [("float32", PackedLinear), ("int8", OneDNNInt8Linear)])
 def test_a_packed_model_shares_its_weights_and_leaves_the_model_alone(precision: str, kind: type) -> None:
     sizes = {"src_vocab": 521, "tgt_vocab": 521, "width": 130, "feedforward": 521, "heads": 2}
     model = create("transformer-base", encoder_layers=1, decoder_layers=1, **sizes).eval()
@@ -224,7 +224,7 @@ def test_a_model_in_eight_bits_writes_as_one_in_full_precision(preset: str) -> N
     inputs = {"source": torch.randint(4, 521, (3, 7)), "source_lengths": torch.tensor([7, 4, 1])}
     target = torch.randint(4, 521, (3, 5))
     faster = optimize_for_cpu(model, "int8")
-    assert any(isinstance(part, Int8Linear) for part in faster.modules())
+    assert any(isinstance(part, OneDNNInt8Linear) for part in faster.modules())
     with torch.no_grad():
         expected, found = (one(**inputs, target=target).logits.log_softmax(-1) for one in (model, faster))
         assert found.dtype == torch.float32
@@ -265,12 +265,12 @@ def test_eight_bits_do_not_overflow_where_products_are_added_in_sixteen() -> Non
     """oneDNN told to multiply as older processors do, whose pairs of products saturate."""
     code = """if True:
         import torch
-        from foveate.inference.cpu import Int8Linear
+        from foveate.inference.cpu import OneDNNInt8Linear
         torch.cpu.get_capabilities = dict
         layer, x = torch.nn.Linear(257, 263), torch.ones(5, 257)
         with torch.no_grad():
             layer.weight.fill_(1.0)
-            print(float((Int8Linear(layer)(x) - layer(x)).abs().max()))
+            print(float((OneDNNInt8Linear(layer)(x) - layer(x)).abs().max()))
     """
     told = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}, capture_output=True, text=True

@@ -45,7 +45,7 @@ def test_numbers_of_each_type(tmp_path: Path) -> None:
     assert file.tensor("alias").tolist() == file.tensor("half").tolist()
     assert file.tensor("eight").tolist() == [[0.5, -1], [0.75, 25]]
     assert int(file.tensors["heads"]) == 6
-    with pytest.raises(UserError, match=r"^'heads' is of the type int16, which is no floating-point number$"):
+    with pytest.raises(UserError, match=r"^'heads' is of the type int16, which is not a floating-point number$"):
         file.tensor("heads")
     with pytest.raises(UserError, match=r"^the WhisperSpec has no tensor 'other'$"):
         file.tensor("other")
@@ -108,7 +108,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=rf"model.bin is truncated or damaged \({size} bytes\)$"):
             read_ctranslate2(path)
     path.write_bytes(struct.pack("<I", 3) + whole[4:])
-    with pytest.raises(UserError, match=r"model.bin is no CTranslate2 file of version 6: it begins with 3$"):
+    with pytest.raises(UserError, match=r"model.bin is not a CTranslate2 file of version 6: it begins with 3$"):
         read_ctranslate2(path)
     head = len(struct.pack("<I", 6) + text("WhisperSpec")) + 8 + len(text("x"))
     path.write_bytes(whole[: head + 1] + struct.pack("<I", 2**31) + whole[head + 5 :])

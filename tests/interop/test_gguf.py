@@ -63,7 +63,7 @@ def test_a_header_that_claims_what_is_not_there(content: bytes, message: str, tm
 
 def test_a_tensor_that_is_not_whole(tmp_path: Path) -> None:
     file = read_gguf(written(tmp_path / "a.gguf", [("w", (31,), 8, bytes(34))]))
-    with pytest.raises(UserError, match=r"no whole number of blocks of 32|'w' is not whole"):
+    with pytest.raises(UserError, match=r"not a whole number of blocks of 32|'w' is not whole"):
         file.tensor("w")
 
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a.gguf is truncated or damaged \(40 bytes\)$"):
         read_gguf(path)
     path.write_bytes(b"PK" + whole)
-    with pytest.raises(UserError, match=r"a.gguf is no GGUF file of version 2 or 3$"):
+    with pytest.raises(UserError, match=r"a.gguf is not a GGUF file of version 2 or 3$"):
         read_gguf(path)
 
 

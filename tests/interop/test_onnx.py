@@ -11,7 +11,7 @@ import torch
 
 from foveate import models
 from foveate.cli import main
-from foveate.data import TRAINERS
+from foveate.data.tokens.tokenizers import TRAINERS
 from foveate.errors import UserError
 from foveate.forms.processor import Processor
 from foveate.forms.text_vector import PairedText, TextVector

@@ -10,6 +10,7 @@ import torch
 import foveate
 from foveate import models
 from foveate.contracts import Generator
+from foveate.data.text.lexicon import SPELLINGS
 from foveate.errors import UserError
 from foveate.nn import attends
 
@@ -35,13 +36,19 @@ def test_every_family_has_a_preset_and_every_preset_a_summary() -> None:
 
 
 @pytest.mark.parametrize("name", models.presets())
-def test_presets_at_their_own_sizes_cost_no_memory_on_meta(name: str) -> None:
-    sizes = dict.fromkeys(models.sizes_of_data(models.preset(name).family), 37_000)
+def test_a_preset_is_as_its_row_says_and_costs_no_memory_on_meta(name: str) -> None:
+    preset = models.preset(name)
+    sizes = {size: models.COUNTED.get(size, models.VOCABULARY) for size in models.sizes_of_data(preset.family)}
     model = foveate.create(name, device="meta", **sizes)
     assert {parameter.device.type for parameter in model.parameters()} == {"meta"}
     assert {buffer.device.type for buffer in model.buffers()} <= {"meta"}
-    assert models.preset(name).attends == attends(model)
+    assert sum(parameter.numel() for parameter in model.parameters()) == preset.parameters
+    assert attends(model) == preset.attends
     assert torch.empty(0).device.type == "cpu"
+
+
+def test_rows_count_as_many_spellings_as_there_are() -> None:
+    assert models.COUNTED["spellings"] == SPELLINGS
 
 
 @pytest.mark.parametrize("name", ["rnn-luong", "transformer-tiny"])

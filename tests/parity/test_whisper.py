@@ -9,7 +9,7 @@ import transformers
 from torch import nn
 
 from foveate import create
-from foveate.data.sounds.files import Sound
+from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.whisper_features import WhisperFeatures
 from foveate.forms.word_times import median_filter, warp
 from foveate.interop.keys import whisper
@@ -95,7 +95,7 @@ def test_written_back_with_the_same_bits(pair: tuple[Path, nn.Module, nn.Module]
 
 @pytest.mark.parametrize("bands", [80, 128])
 def test_the_same_spectrograms(bands: int) -> None:
-    sound = Sound(np.random.default_rng(5).normal(0, 0.1, 16_000 * 3 + 77).astype(np.float32), 16_000)
+    sound = Waveform(np.random.default_rng(5).normal(0, 0.1, 16_000 * 3 + 77).astype(np.float32), 16_000)
     reference = transformers.WhisperFeatureExtractor(feature_size=bands)
     expected = reference(sound.samples, sampling_rate=16_000).input_features[0]
     found = WhisperFeatures(bands)(sound)

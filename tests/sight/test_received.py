@@ -83,9 +83,9 @@ def test_one_example_without_a_dimension_of_its_own() -> None:
     [
         ([N + 1, 2], "lengths of queries are 0 to 150, not 2 to 151"),
         ([-1, 2], "lengths of queries are 0 to 150, not -1 to 2"),
-        ([1, 2, 3], "queries are told by 2 lengths or a mask of 2 x 150, not by torch.int64 of 3"),
+        ([1, 2, 3], "queries are chosen by 2 lengths or a mask of 2 x 150, not by torch.int64 of 3"),
         ([True, False], "not by torch.bool of 2"),
-        ([[1, 2], [3]], "queries are told by 2 lengths or a mask of 2 x 150"),
+        ([[1, 2], [3]], "queries are chosen by 2 lengths or a mask of 2 x 150"),
         (torch.full((B, N), 2), "a mask of queries holds 0 and 1 only"),
     ],
 )

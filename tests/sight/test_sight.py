@@ -88,6 +88,28 @@ def test_rollout_needs_one_stack() -> None:
         seen(source=torch.randn(B, 7, 12)).rollout("reader")
 
 
+class Towers(nn.Module):
+    """Two stacks beside each other, in one list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.towers = nn.ModuleList(Stack(2) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return sum(tower(x) for tower in self.towers)
+
+
+def test_two_towers_are_two_rollouts() -> None:
+    with look(model := Towers()) as sight, torch.no_grad():
+        model(torch.randn(B, N, 12))
+    names = r"has towers\.0\.layers\.\* and towers\.1\.layers\.\*; choose sites="
+    for pattern in ("*", "towers.*"):
+        with pytest.raises(UserError, match=names):
+            sight.rollout(pattern)
+    one, other = (sight.rollout(f"towers.{number}.*") for number in range(2))
+    torch.testing.assert_close(sight.rollout("towers.*.layers.*"), other @ one)
+
+
 @pytest.mark.parametrize(("count", "kept"), [(N, N), (300, 54)])
 def test_a_saved_page_has_the_weights_of_the_model(tmp_path: Path, count: int, kept: int) -> None:
     """Every weight of a short map; of a long one the top keys of each row, what remains, and the pooled map."""

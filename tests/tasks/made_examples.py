@@ -23,7 +23,7 @@ from foveate.forms.caption_match import CaptionedImages
 from foveate.forms.class_images import ClassName
 from foveate.forms.drawing import Caption
 from foveate.forms.form import InputForm, OutputForm
-from foveate.forms.image import FittedImage, Image, ImageForm
+from foveate.forms.image import FittedImage, ImageForm, SquareImage
 from foveate.forms.keypoints import Keypoints
 from foveate.forms.pixels import PixelImage
 from foveate.forms.prose import ReadProse
@@ -39,7 +39,7 @@ from foveate.forms.text_pair import PairText
 from foveate.forms.text_question import AskedText
 from foveate.forms.text_vector import PairedText
 from foveate.forms.translation import SourceText
-from foveate.forms.tuned import DrawnLikePairs, ReadPrompt
+from foveate.forms.tuned import DrawnLikePairs, ReadTunedPrompt
 from foveate.forms.walks import MapActions
 from foveate.forms.world import Directions, LevelName
 from foveate.forms.written import Written
@@ -247,16 +247,16 @@ EXAMPLES: dict[tuple[type[InputForm], type[OutputForm]], Callable[[Path], Made]]
     (Text, OutputForm): labelled_text,
     (PairText, OutputForm): labelled_pairs,
     (JudgedText, OutputForm): preferences,
-    (ReadPrompt, DrawnLikePairs): preferences,
-    (ReadPrompt, Written): prose,
+    (ReadTunedPrompt, DrawnLikePairs): preferences,
+    (ReadTunedPrompt, Written): prose,
     (TaggedWords, OutputForm): tagged_words,
     (ReadProse, OutputForm): prose,
     (ReadBlanks, OutputForm): prose_with_blanks,
     (AskedText, OutputForm): text_questions,
     (ClassName, OutputForm): labelled_images,
-    (Image, OutputForm): labelled_images,
+    (SquareImage, OutputForm): labelled_images,
     (PixelImage, OutputForm): small_images,
-    (Image, Written): captioned_images,
+    (SquareImage, Written): captioned_images,
     (Caption, OutputForm): captioned_images,
     (CaptionedImages, OutputForm): captioned_images,
     (Question, OutputForm): image_questions,

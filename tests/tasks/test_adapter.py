@@ -60,9 +60,12 @@ def test_runs_without_an_adapter(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ("updates", "message"),
     [
         ({}, "the adapter has no updates"),
-        ({"layers.0.self.query.down": torch.zeros(3)}, "has the tensor 'layers.0.self.query.down', which is no update"),
-        ({"nothing.down": torch.zeros(3, 20)}, "has the tensor 'nothing.down', which is no update"),
-        ({"layers.0.self.query.side": torch.zeros(3, 20)}, "query.side', which is no update"),
+        (
+            {"layers.0.self.query.down": torch.zeros(3)},
+            "the tensor 'layers.0.self.query.down', which is not an update",
+        ),
+        ({"nothing.down": torch.zeros(3, 20)}, "has the tensor 'nothing.down', which is not an update"),
+        ({"layers.0.self.query.side": torch.zeros(3, 20)}, "query.side', which is not an update"),
     ],
 )
 def test_an_adapter_with_something_else_in_it(updates: dict, message: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import foveate
 from foveate.cli import main
 from foveate.data.dataset import Dataset
 from foveate.data.images.questions import ImageQuestion
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.answers import Failure
 from foveate.forms.label import ShowLabels

@@ -8,7 +8,7 @@ import torch
 import foveate
 from foveate import cli, tasks
 from foveate.data.dataset import Dataset
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.data.text.facts import TextQuestion, text_questions
 from foveate.errors import UserError
 from foveate.forms.answers import Failure, NoOptions
@@ -127,7 +127,7 @@ def test_tables(tmp_path: Path) -> None:
     (one,) = text_questions([path])
     assert (one.place, one.text, one.answer) == ("line 1 of asked.tsv", "The cat is red.", "red")
     path.write_text("The cat is red.\tred\n", encoding="utf-8")
-    with pytest.raises(UserError, match="line 1: tabs must stand between a text, a question and its answer"):
+    with pytest.raises(UserError, match="line 1: 1 tabs, but a line must be text<TAB>question<TAB>answer"):
         text_questions([path])
 
 

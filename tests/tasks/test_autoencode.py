@@ -11,10 +11,11 @@ import torch
 from rich.console import Console
 
 import foveate
-from foveate.data import Splits, train_bpe
+from foveate.data.sources.splits import Splits
 from foveate.data.text.documents import Passage
 from foveate.data.text.documents import sentences as sentences_of
 from foveate.data.text.prose_batches import encode_sentences, paragraph_inputs
+from foveate.data.tokens.tokenizers import train_bpe
 from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.forms.rewriting import MeasureRewriting, RewriteOptions

@@ -13,7 +13,7 @@ from foveate.cli import main
 from foveate.contracts import IGNORE, Batch, Hypothesis
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage, Region
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.answers import Failure
 from foveate.forms.caption import CaptionOptions

@@ -11,7 +11,8 @@ import foveate
 from foveate import bundle
 from foveate.errors import UserError
 from foveate.tasks import find_task
-from foveate.tasks.learning import Lesson, ProcessorOf
+from foveate.tasks.learning import Lesson
+from foveate.tasks.loading import ProcessorOf
 from foveate.tasks.loading import recipe as make_recipe
 from foveate.tasks.recipe import Recipe
 

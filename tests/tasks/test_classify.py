@@ -119,7 +119,8 @@ def test_evaluation_beside_the_majority(classifier: Skill, tmp_path: Path) -> No
 def test_evaluation_of_the_source_that_it_was_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "foveate.tasks.task.open_source", lambda name, *_, task: asked.append((name, task)) or verdicts.splits(60)
+        "foveate.data.sources.named.open_source",
+        lambda name, *_, task: asked.append((name, task)) or verdicts.splits(60),
     )
     made = learn(verdicts.recipe(tmp_path, steps=1, source="movie-sentiment"), console=SILENT)
     assert made.evaluate([], NoOptions(), SILENT).figures["texts"] == 50

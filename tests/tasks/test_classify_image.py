@@ -14,9 +14,9 @@ from rich.console import Console
 
 import foveate
 from foveate.cli import main
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat, LabelledImage, images_of_arrays
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.answers import NoOptions
 from foveate.forms.image import AugmentedImage

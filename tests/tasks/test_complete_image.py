@@ -14,10 +14,10 @@ from foveate.cli import main
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat, LabelledImage, unlabelled_images
 from foveate.data.images.pixels import normalize
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.answers import Failure, NoOptions
-from foveate.forms.pixels import CompleteOptions, Palette, PixelImage
+from foveate.forms.pixels import CompleteImageOptions, EvenPalette, PixelImage
 from foveate.models.vision.imagegpt import ImageGPTConfig
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
@@ -69,7 +69,7 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Skill:
 
 @pytest.mark.parametrize(("levels", "channels"), [(8, 1), (2, 3), (3, 3)])
 def test_colours_are_those_of_the_model(levels: int, channels: int) -> None:
-    palette = Palette(ImageFormat(7, channels), levels)
+    palette = EvenPalette(ImageFormat(7, channels), levels)
     pixels = np.random.default_rng(3).integers(0, 256, (5, channels, 7, 7)).astype(np.uint8)
     config = ImageGPTConfig(1, channels, 7, levels**channels, 8, 2, 8, 1)
     model = models.build("imagegpt", config)
@@ -91,7 +91,7 @@ def test_it_learns_that_columns_repeat(skill: Skill) -> None:
 def test_completions_go_on_from_what_is_given(skill: Skill, tmp_path: Path) -> None:
     image(90).read().save(tmp_path / "a.png")
     (tmp_path / "b.png").write_text("no image")
-    options = CompleteOptions(out=tmp_path / "out.png", samples=2, given=0.4, temperature=0)
+    options = CompleteImageOptions(out=tmp_path / "out.png", samples=2, given=0.4, temperature=0)
     found = skill.answer([str(tmp_path / "a.png"), str(tmp_path / "b.png")], options)
     assert [each.line for each in found] == [f"{tmp_path / 'a.png'}\t{tmp_path / 'out.png'}", ""]
     assert isinstance(found[1], Failure)
@@ -170,11 +170,11 @@ def test_a_run_goes_on_with_the_colours_that_it_knows(skill: Skill, tmp_path: Pa
 
 
 def test_what_cannot_be_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is no folder of images"):
+    with pytest.raises(UserError, match="is not a folder of images"):
         unlabelled_images([tmp_path / "missing"])
     with pytest.raises(UserError, match="there is no image in it"):
         unlabelled_images([tmp_path])
     with pytest.raises(UserError, match="given is 1, but must be at least 0 and below 1"):
-        CompleteOptions(given=1).check()
+        CompleteImageOptions(given=1).check()
     with pytest.raises(UserError, match="levels is 1, but must be at least 2"):
         PixelImage(levels=1).check()

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "parity"))
 
 from public_models import folder_of, word_tokenizer
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 import foveate
 from foveate.cli import main
@@ -82,6 +83,21 @@ def test_streamed_parts_are_the_text_up_to_a_stop_text() -> None:
     assert [stream.add(token) for token in ids] == [False, False, False, False, True]
     assert stream.text == " lamp and dawn"
     assert shown == [" lamp", " an", "d ", "dawn"], "what may begin a stop text is held back"
+
+
+def test_a_stop_text_is_held_back_before_an_unfinished_character() -> None:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    made = Tokenizer(models.BPE(vocab={token: number for number, token in enumerate(alphabet)}, merges=[]))
+    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    tokenizer = PublicTokenizer(made)
+    for text, want in (("so 很好。", "so "), ("so 很 ok", "so 很 ok"), ("a#好", "a"), ("a#é", "a#é")):
+        shown: list[str] = []
+        stream = TextStream(tokenizer, tokenizer.encode(["x"])[0], ("很好", "#好"), shown.append)
+        for token in tokenizer.encode([text])[0]:
+            if stream.add(token):
+                break
+        stream.end()
+        assert ("".join(shown), stream.text) == (want, want)
 
 
 def by_hand(theirs: nn.Module, tokenizer: PublicTokenizer, prompt: str, answer: str) -> list[float]:
@@ -260,7 +276,7 @@ def test_a_chat_in_the_terminal_remembers(
 def test_the_page_of_a_chat_has_the_users_words_as_its_title(copied: Path) -> None:
     (template,) = TEMPLATES
     (copied / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
-    viewer = CompleterViewer(copied, "cpu")
+    viewer = CompleterViewer(foveate.load(copied))
     first = TEMPLATES[template].turn("the lamp")
     assert viewer.look(first, 1000).title == "the lamp"
     assert viewer.look(TEMPLATES[template].turn(f"{first}of stairs<|im_end|>\nclimbed"), 1000).title == "climbed"

@@ -156,7 +156,7 @@ def test_a_look_has_a_map_for_each_view(folder: Path, tmp_path: Path, capsys) ->
     page = tmp_path / "look.html"
     main(["look", str(folder), "babyai/GoToLocal 3", "--out", str(page)])
     assert f"at {len(found.sight.sites)} site" in capsys.readouterr().out
-    with pytest.raises(UserError, match="is no level: the input is a world and a seed"):
+    with pytest.raises(UserError, match="is not a level: the input is a world and a seed"):
         agent.look("go to the lamp", 100)
 
 
@@ -194,11 +194,11 @@ EPISODE = {"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.zeros(2, in
 @pytest.mark.parametrize(
     ("arrays", "complaint"),
     [
-        ({"pixels": np.zeros((2, 8, 8, 3), np.uint8)}, "is no episode: .*actions"),
+        ({"pixels": np.zeros((2, 8, 8, 3), np.uint8)}, "is not an episode: .*actions"),
         ({"pixels": np.zeros((2, 8, 8, 3)), "actions": np.zeros(2, int)}, r"not float64 \(2, 8, 8, 3\)"),
         ({"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.zeros(3, int)}, r"and \(3,\)"),
         ({"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.array([0, -1])}, "numbers from 0 to 999"),
-        ({"pixels": np.array([{}], object), "actions": np.zeros(1, int)}, "is no episode"),
+        ({"pixels": np.array([{}], object), "actions": np.zeros(1, int)}, "is not an episode"),
         ({**EPISODE, "actions": np.array([0, 10**9])}, "actions must be whole numbers from 0 to 999"),
         ({"pixels": np.zeros((2, 0, 8, 3), np.uint8), "actions": np.zeros(2, int)}, r"not uint8 \(2, 0, 8, 3\)"),
         (
@@ -224,7 +224,7 @@ def test_an_instruction_of_what_is_no_character(tmp_path: Path, number: int) -> 
         for name in whole.namelist():
             part = whole.read(name)
             made.writestr(name, part.replace("zz".encode("utf-32-le"), np.array([number] * 2, "<u4").tobytes()))
-    with pytest.raises(UserError, match=r"is no Unicode|is not UTF-8"):
+    with pytest.raises(UserError, match=r"is not Unicode|is not UTF-8"):
         read_recordings([tmp_path])
 
 

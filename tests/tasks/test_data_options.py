@@ -4,7 +4,9 @@ import pytest
 from rich.console import Console
 from torch import nn
 
-from foveate.data import TRAINERS, LabelledText, ParallelText
+from foveate.data.text.labelled import LabelledText
+from foveate.data.text.parallel_corpus import ParallelText
+from foveate.data.tokens.tokenizers import TRAINERS
 from foveate.errors import UserError
 from foveate.forms.checks import without_too_long
 from foveate.nn import LearnedPositions

@@ -8,7 +8,7 @@ import words
 from rich.console import Console
 
 import foveate
-from foveate.data import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.tasks.demo import MODELS, Demo, demo
 

@@ -12,11 +12,11 @@ from rich.console import Console
 
 import foveate
 from foveate.cli import main
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.boxes import BoxedImage
-from foveate.data.images.scenes import Drawing, Scenes
+from foveate.data.images.scenes import Scenes, Sprite
 from foveate.data.sources.emoji_scenes import BoxedScenes
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.boxes import ShowObjects
 from foveate.interop.pretrained import efficientnet
@@ -38,7 +38,7 @@ def scenes(count: int, first: int, *names: str) -> Dataset[BoxedImage]:
     """Rectangles in colours of their own."""
     colours = {"red": (255, 0, 0), "blue": (0, 0, 255)}
     drawings = [
-        Drawing(name, name, name, (np.full((5, 7, 4), (*colours[name], 255), np.uint8),)) for name in names or colours
+        Sprite(name, name, name, (np.full((5, 7, 4), (*colours[name], 255), np.uint8),)) for name in names or colours
     ]
     return Dataset("scenes", BoxedScenes(Scenes(drawings, first, count, 64, (20, 32), 2), by_group=False), "images")
 

@@ -12,7 +12,7 @@ from foveate.cli import main
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage, Region
 from foveate.data.images.decoding import read_image
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.answers import Failure
 from foveate.forms.drawing import DrawOptions, JudgeDrawings

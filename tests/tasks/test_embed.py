@@ -10,8 +10,9 @@ from rich.console import Console
 
 import foveate
 from foveate.contracts import Output
-from foveate.data import ParallelText, Splits
 from foveate.data.buckets import BucketedBatches
+from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
 from foveate.forms.answers import NoOptions
 from foveate.forms.processor import Processor

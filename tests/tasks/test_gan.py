@@ -15,7 +15,7 @@ from foveate.cli import main
 from foveate.data.dataset import Dataset
 from foveate.data.images.decoding import read_image
 from foveate.data.images.labelled import LabelledImage
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.class_images import JudgeOptions, SampleOptions
 from foveate.metrics.gan import deviation_share, frechet

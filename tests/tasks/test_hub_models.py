@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from hub_server import Stub, contents, refused, running_hub
+from huggingface_hub import is_offline_mode
 
 import foveate
 from foveate import cli
-from foveate.data.sources.hub import repository
+from foveate.data.sources.hub import OFFLINE, repository
 from foveate.interop.pretrained import hub as hub_models
 from foveate.interop.pretrained import locate
 from foveate.tasks.push import push
@@ -56,7 +57,7 @@ def test_what_is_no_model_is_told(server: type[Stub], monkeypatch: pytest.Monkey
     server.repositories["models/org/pickled"] = {"config.json": b"{}", "pytorch_model.bin": b"x"}
     assert "no weights as .safetensors" in refused(locate, "hub:org/pickled")
     server.repositories["models/org/empty"] = {"model.safetensors": b"x"}
-    assert refused(locate, "hub:org/empty") == "hub:org/empty has no config.json: it is no model that foveate reads"
+    assert refused(locate, "hub:org/empty") == "hub:org/empty has no config.json: it is not a model that foveate reads"
     server.repositories["models/org/large"] = {"config.json": b"{}", "model.safetensors": b"x" * 2**21}
     monkeypatch.setattr(hub_models, "WEIGHTS", 2**20)
     assert refused(locate, "hub:org/large") == "hub:org/large has 2 MiB to fetch; the limit is 1 MiB"
@@ -66,15 +67,33 @@ def test_what_is_no_model_is_told(server: type[Stub], monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("name", ["hub:", "hub:a/b/c", "hub:../x", "hub:a/b@", "hub:a/b@x;y", "hub:a b", "hub:-a/b"])
 def test_bad_names(name: str) -> None:
-    assert refused(repository, name).startswith(f"{name} is no name of a hub's repository")
+    assert refused(repository, name).startswith(f"{name} is not a name of a hub's repository")
 
 
 def test_without_a_network_or_the_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path))
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    for variable in OFFLINE:
+        monkeypatch.delenv(variable, raising=False)
     assert refused(locate, "hub:org/x").startswith("hub:org/x: cannot reach http://127.0.0.1:9 (is the network up?): ")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert refused(locate, "hub:org/x").endswith("huggingface_hub: pip install 'foveate[hub]'")
+
+
+@pytest.mark.parametrize("offline", OFFLINE)
+def test_the_hub_is_asked_unless_the_environment_forbids_it(
+    server: type[Stub], trained: Path, monkeypatch: pytest.MonkeyPatch, offline: str
+) -> None:
+    """Also where a Hugging Face folder was read before, for which its library is imported offline."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    server.repositories["models/org/ants"] = contents(trained)
+    monkeypatch.setenv(offline, "1")
+    assert refused(locate, "hub:org/ants") == f"hub:org/ants: {offline} is set, so no hub is asked"
+    assert refused(push, trained, "hub:org/ants") == f"hub:org/ants: {offline} is set, so no hub is asked"
+    assert not server.asked
+    monkeypatch.delenv(offline)
+    assert locate("hub:org/ants").is_dir()
+    assert is_offline_mode()
 
 
 def test_paths_that_leave_their_folder_are_left_out(server: type[Stub], trained: Path) -> None:
@@ -125,7 +144,7 @@ def test_a_run_is_pushed(fake_api: type[FakeApi], trained: Path, capsys: Any) ->
 
 
 def test_what_cannot_be_pushed(fake_api: type[FakeApi], trained: Path, tmp_path: Path) -> None:
-    assert refused(push, trained, "me/ants").startswith("me/ants is no name of a hub's repository")
+    assert refused(push, trained, "me/ants").startswith("me/ants is not a name of a hub's repository")
     assert "leave out @v1" in refused(push, trained, "hub:me/ants@v1")
     refused(push, tmp_path, "hub:me/ants")
     assert not sent

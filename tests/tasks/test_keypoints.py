@@ -14,10 +14,10 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.contracts import IGNORE, Batch
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.keypoints import PosedImage, posed_images
 from foveate.data.sources.puppets import NAMES, Puppets
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.boxes import ShowObjects
 from foveate.forms.form import Changes, Fit
@@ -212,7 +212,7 @@ def test_several_objects_of_an_image_are_cut_out(tmp_path: Path) -> None:
         ({"keypoints": [1, 2, 2]}, "has an annotation with 3 numbers, but 2 points take 6"),
         ({"image_id": 7}, "has an annotation of an image that it does not list"),
         ({"keypoints": [0] * 6}, "no object has a labelled point"),
-        ({"keypoints": ["x"] * 6}, "is no file of COCO keypoints"),
+        ({"keypoints": ["x"] * 6}, "is not a file of COCO keypoints"),
     ],
 )
 def test_files_that_cannot_be(changes: dict, message: str, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import foveate
 from foveate.cli import main
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.sources.splits import Splits
 from foveate.data.text.labelled_pairs import LabelledPair
 from foveate.data.text.tagged import Tagged
 from foveate.errors import UserError

@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 
 import foveate
-from foveate.data import Splits
+from foveate.data.sources.splits import Splits
 from foveate.data.text.documents import Passage
 from foveate.errors import UserError
 from foveate.forms.answers import NoOptions

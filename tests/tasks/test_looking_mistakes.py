@@ -49,16 +49,16 @@ def change_json(path: Path, **change: Any) -> None:
         ("gpt2", File("a.png", b""), {}, r"a.png is a file, but GPT2LMHeadModel from .* reads text$"),
         ("vit", "x", {}, r"the input is a text, but ViTModel from .* reads an image file$"),
         ("vit", picture(), {"most": 7}, r"the image has 9 patches, but the limit is 7"),
-        ("vit", File("a.png", b"GIF"), {}, r"a.png is no picture; supported formats are PNG, JPEG, WEBP, GIF, BMP$"),
+        ("vit", File("a.png", b"GIF"), {}, r"a.png is not a picture; supported formats are PNG, JPEG, WEBP, GIF, BMP$"),
         ("vit", File("a.png", picture().data[:90]), {}, r"a.png is damaged: "),
-        ("vit", picture(1, 1, "tiff"), {}, r"square.tiff is no picture; supported formats are "),
+        ("vit", picture(1, 1, "tiff"), {}, r"square.tiff is not a picture; supported formats are "),
         ("whisper", File("a.wav", b"RIFF"), {}, r"a.wav cannot be read as a sound: "),
         ("whisper", File("a.mp3", b"ID3" * 50), {}, r"a.mp3 cannot be read as a sound: "),
         ("whisper", sound(0), {}, r"tone.wav has no samples$"),
         ("whisper", sound(1.5), {}, r"tone.wav lasts 1.5 seconds, but Whisper.* from .* accepts 1 at most: cut it$"),
         ("whisper", sound(), {"most": 99}, r"the spectrogram has 100 frames, but the limit is 99"),
-        ("whisper", damaged_sound(bits=64), {}, r"tone.wav is no .wav file .* says format 1, 64 bits"),
-        ("whisper", damaged_sound(length=8223), {}, r"tone.wav is no .wav file .*: it is truncated$"),
+        ("whisper", damaged_sound(bits=64), {}, r"tone.wav is not a .wav file .* says format 1, 64 bits"),
+        ("whisper", damaged_sound(length=8223), {}, r"tone.wav is not a .wav file .*: it is truncated$"),
         ("whisper-bare", sound(), {}, r"WhisperModel has a decoder, but no head that generates its input: "),
         ("canine", "5 17 9", {}, r"CanineModel from .* does not say how many tokens it has: NotImplementedError: "),
     ],
@@ -169,10 +169,10 @@ def test_code_in_a_folder_is_not_run(copied: Folders) -> None:
         ({"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModel": "own.Model"}}, "cannot open .*: "),
         (
             {"architectures": ["OwnModel"], "auto_map": {"AutoModel": "own.Model"}},
-            "is a OwnModel, which is no model of",
+            "is a OwnModel, which is not a model of",
         ),
-        ({"architectures": ["pipeline"]}, "is a pipeline, which is no model of transformers"),
-        ({"architectures": ["BertModel"]}, "is a BertModel, which is no model of transformers"),
+        ({"architectures": ["pipeline"]}, "is a pipeline, which is not a model of transformers"),
+        ({"architectures": ["BertModel"]}, "is a BertModel, which is not a model of transformers"),
         ({"attn_implementation": "some/kernel"}, fetched),
         ({"attn_implementation": {"": "some/kernel"}}, fetched),
         ({"text_config": {"_attn_implementation": "some/kernel"}}, fetched),
@@ -217,7 +217,7 @@ def test_a_head_that_is_missing_does_not_matter(copied: Folders) -> None:
 
 
 def test_what_is_no_folder_of_a_model(tmp_path: Path, copied: Folders) -> None:
-    with pytest.raises(UserError, match=r"^gpt2 is no folder; a model must be on disk, .*hf download NAME"):
+    with pytest.raises(UserError, match=r"^gpt2 is not a folder; a model must be on disk, .*hf download NAME"):
         open_model("gpt2")
     with pytest.raises(UserError, match=r"has no config.json: no model was ever saved there; it is empty$"):
         open_model(tmp_path)
@@ -249,14 +249,15 @@ def test_without_transformers_the_command_is_told(folders: Folders, monkeypatch:
 
 
 def test_no_network_is_asked_even_by_what_the_library_calls() -> None:
-    """In a process of its own, since tests load the library before."""
+    """In a process of its own, since tests load the library before. Its own child processes are free to ask."""
     code = (
-        "from foveate.interop.huggingface import import_transformers as load; load(); import huggingface_hub as hub; "
+        "import os; from foveate.interop.huggingface import import_transformers as load; load(); "
+        "import huggingface_hub as hub; "
     )
     told = subprocess.run(
-        [sys.executable, "-c", f"{code} print(hub.constants.HF_HUB_OFFLINE)"],
+        [sys.executable, "-c", f"{code} print(hub.constants.HF_HUB_OFFLINE, os.environ.get('HF_HUB_OFFLINE'))"],
         env={name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"},
         capture_output=True,
         text=True,
     )
-    assert told.stdout == "True\n", told.stderr
+    assert told.stdout == "True None\n", told.stderr

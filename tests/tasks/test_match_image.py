@@ -12,7 +12,7 @@ import foveate
 from foveate.cli import main
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage
-from foveate.data.sources import Splits
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.answers import Failure, NoOptions
 from foveate.metrics.retrieval import ranks_in_hundreds

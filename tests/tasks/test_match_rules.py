@@ -2,8 +2,8 @@
 
 import pytest
 
-from foveate.baselines.match_rules import Rule, fit, length_ratio, shared_triples
-from foveate.data import Judged
+from foveate.baselines.match_rules import ThresholdRule, fit, length_ratio, shared_triples
+from foveate.data.text.match_pairs import Judged
 
 
 def test_measures() -> None:
@@ -19,7 +19,7 @@ def test_the_threshold_that_decides_most_pairs_rightly() -> None:
     ratios = [(0.9, True), (0.8, True), (0.7, False), (0.6, True), (0.4, False), (0.3, False)]
     pairs = [Judged("a" * 10, "b" * round(10 * ratio), right) for ratio, right in ratios]
     rule = fit("length ratio", pairs)
-    assert rule == Rule("length ratio", 0.6)  # wrong only at 0.7, as is 0.8, which is higher
+    assert rule == ThresholdRule("length ratio", 0.6)  # wrong only at 0.7, as is 0.8, which is higher
     assert rule.measure(pairs) == [ratio for ratio, _ in ratios]
 
 

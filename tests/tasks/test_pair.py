@@ -15,8 +15,8 @@ from tiny_prose import write_files
 
 import foveate
 from foveate.cli import main
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.sources.splits import Splits
 from foveate.data.text.labelled_pairs import LabelledPair
 from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.errors import UserError
@@ -156,8 +156,8 @@ def test_three_labels_have_no_rules() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("praise\tbad dogs\n", "line 1: two tabs must part a label, a text and another text"),
-        ("praise\tbad\tgood\nblame\t\tgood\n", "line 2: two tabs must part"),
+        ("praise\tbad dogs\n", "line 1: 1 tabs, but a line must be label<TAB>text<TAB>other text"),
+        ("praise\tbad\tgood\nblame\t\tgood\n", "line 2: the text is empty"),
         ("\n", "there is no pair in it"),
         ("praise\tbad\tgood\n" * 60, "every pair has the label 'praise'; deciding takes two labels"),
     ],

@@ -13,9 +13,9 @@ from rich.console import Console
 
 import foveate
 from foveate.cli import main
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.word_rendering import RenderedWord
+from foveate.data.sources.splits import Splits
 from foveate.forms.reading import text_metrics
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe

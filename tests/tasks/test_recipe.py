@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from foveate.data import LabelledText, Paragraph, Prose
-from foveate.data.text.labelled import Labelled
+from foveate.data.text.documents import Paragraph, Prose
+from foveate.data.text.labelled import Labelled, LabelledText
 from foveate.errors import UserError
 from foveate.models.text import rnn_seq2seq
 from foveate.tasks.examples.data_options import held_out
@@ -34,9 +34,9 @@ def test_a_recipe_survives_json(name: str) -> None:
             "unknown field in here 'learning_rat'; did you mean training.learning_rate",
         ),
         ({"steps": 5}, "unknown field in here 'steps'; did you mean training.steps?"),
-        ({"training": {"betas": {"a": 1}}}, "here: a table stands where a list or a single value must be"),
-        ({"examples": {"data": {"a": 1}}}, "here: a table stands where a list or a single value must be"),
-        ({"training": {"learning_rate": 10**400}}, "here: a number is larger than any that can be meant"),
+        ({"training": {"betas": {"a": 1}}}, "here: a list or a single value was expected, not a table"),
+        ({"examples": {"data": {"a": 1}}}, "here: a list or a single value was expected, not a table"),
+        ({"training": {"learning_rate": 10**400}}, "here: a number is too large"),
         ({"training": {"steps": "many"}}, "here: training.steps is 'many', but must be int | None"),
         (
             {"training": {"schedule": "cos"}},

@@ -15,8 +15,8 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.contracts import IGNORE, Batch, Output
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.sources.splits import Splits
 from foveate.data.text.documents import Paragraph, Prose
 from foveate.data.text.preferences import Preference, read_preferences
 from foveate.errors import UserError
@@ -312,7 +312,7 @@ def test_bad_input(folders: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is a run of reward, but rlhf begins from one of language"):
         Lesson(TASK, tuning((folders[1], folders[1]), tmp_path / "b")).check()
     (tmp_path / "pairs.tsv").write_text("better\tworse\nonly one\n")
-    with pytest.raises(UserError, match=r"pairs.tsv, line 2: one tab must stand between"):
+    with pytest.raises(UserError, match=r"pairs.tsv, line 2: 0 tabs, but a line must be better<TAB>worse"):
         read_preferences([tmp_path / "pairs.tsv"])
     (tmp_path / "pairs.tsv").write_text("\n")
     with pytest.raises(UserError, match="there is no pair in it"):

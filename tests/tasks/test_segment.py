@@ -14,11 +14,11 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.contracts import IGNORE
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.masks import MaskedImage, masked_images
-from foveate.data.images.scenes import Drawing, Scenes
+from foveate.data.images.scenes import Scenes, Sprite
 from foveate.data.sources.emoji_scenes import MaskedScenes
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.form import Changes, Fit
 from foveate.forms.segments import Segments, ShowSegments
@@ -42,7 +42,7 @@ def scenes(count: int, first: int) -> Dataset[MaskedImage]:
     """Rectangles in colours of their own."""
     colours = {"red": (255, 0, 0), "blue": (0, 0, 255)}
     drawings = [
-        Drawing(name, name, name, (np.full((5, 7, 4), (*colour, 255), np.uint8),)) for name, colour in colours.items()
+        Sprite(name, name, name, (np.full((5, 7, 4), (*colour, 255), np.uint8),)) for name, colour in colours.items()
     ]
     return Dataset("scenes", MaskedScenes(Scenes(drawings, first, count, 48, (15, 25), 2), LABELS), "images")
 
@@ -181,14 +181,14 @@ def test_folders_that_cannot_be(tmp_path: Path) -> None:
         masked_images([tmp_path])
     with pytest.raises(UserError, match=r"names 1 classes, but the masks have class 1"):
         masked_images([folder_of(tmp_path / "a", "ground\n")])
-    with pytest.raises(UserError, match="names two classes alike"):
+    with pytest.raises(UserError, match="gives two classes the same name"):
         masked_images([folder_of(tmp_path / "b", "red\nred\n")])
     place = folder_of(tmp_path / "c")
     PIL.Image.new("L", (3, 4)).save(place / "masks/1.png")
     with pytest.raises(UserError, match=r"masks/1.png has 3 x 4 pixels, but its image 4 x 3"):
         masked_images([place])
     PIL.Image.new("RGB", (4, 3)).save(place / "masks/1.png")
-    with pytest.raises(UserError, match=r"masks/1.png is no mask"):
+    with pytest.raises(UserError, match=r"masks/1.png is not a mask"):
         masked_images([place])
     (place / "masks/1.png").unlink()
     with pytest.raises(UserError, match=r"images/1.jpg has no mask: there is no file"):

@@ -13,11 +13,11 @@ from spoken_tones import HERTZ, RATE, speak, write_table
 import foveate
 from foveate.cli import main
 from foveate.data.sounds.codec import invert, learn_codec, relative
-from foveate.data.sounds.files import Sound, read_sound
+from foveate.data.sounds.files import Waveform, read_sound
 from foveate.data.sounds.spectrograms import LogMel
 from foveate.data.sounds.wav import check_wave_file
 from foveate.errors import UserError
-from foveate.forms.speech import SayOptions, Speech
+from foveate.forms.speech import SpeakOptions, Speech
 from foveate.tasks.answers.judges import recognised
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
@@ -56,7 +56,7 @@ def loudest(samples: np.ndarray) -> float:
 
 def test_a_sound_comes_back_from_its_spectrogram_and_from_codes() -> None:
     log_mel = LogMel(RATE, 40, 0.04, 0.0125)
-    sounds = [Sound(speak(letter, np.random.default_rng(3)).astype(np.float32), RATE) for letter in HERTZ]
+    sounds = [Waveform(speak(letter, np.random.default_rng(3)).astype(np.float32), RATE) for letter in HERTZ]
     codec = learn_codec(log_mel, sounds, 9)
     for sound, hertz in zip(sounds, HERTZ.values(), strict=True):
         back = invert(log_mel, relative(log_mel, sound))
@@ -119,14 +119,14 @@ def test_a_look_shows_each_token_over_those_before_it(run: Path) -> None:
 def test_what_cannot_be_said(run: Path, tmp_path: Path) -> None:
     speaker = foveate.load(run)
     with pytest.raises(UserError, match=r"^'z' was in no text of the training; it had such as a, b, c$"):
-        speaker.run("a z", SayOptions(out=tmp_path / "x.wav"))
+        speaker.run("a z", SpeakOptions(out=tmp_path / "x.wav"))
     with pytest.raises(UserError, match=r"x.mp3 must end in .wav$"):
         check_wave_file(tmp_path / "x.mp3")
     with pytest.raises(UserError, match=r"^could not write .*x.wav: there is no folder .*none$"):
         check_wave_file(tmp_path / "none" / "x.wav")
     with pytest.raises(UserError, match=r"codes is 1"):
         Speech(codes=1).check()
-    assert speaker.run(" ", SayOptions(out=tmp_path / "x.wav")).line == ""
+    assert speaker.run(" ", SpeakOptions(out=tmp_path / "x.wav")).line == ""
 
 
 @pytest.mark.parametrize(

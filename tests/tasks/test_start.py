@@ -18,8 +18,9 @@ from tiny_bert import write_folder
 import foveate
 from foveate import models
 from foveate.cli import main
-from foveate.data import LabelledText, Splits
 from foveate.data.images.labelled import images_of_arrays
+from foveate.data.sources.splits import Splits
+from foveate.data.text.labelled import LabelledText
 from foveate.errors import UserError
 from foveate.forms.answers import NoOptions
 from foveate.forms.prose import passages_of
@@ -166,7 +167,7 @@ def test_an_image_classifier_with_another_head(tmp_path: Path) -> None:
 
 
 def test_places_that_cannot_be(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none is no folder of a trained model: it has no config\.json"):
+    with pytest.raises(UserError, match=r"none is not a folder of a trained model: it has no config\.json"):
         open_start("none")
     begun = CLASSIFY.recipe(start=folder)  # sizes that no preset has are the folder's
     assert (CLASSIFY.preset(begun.model).family, begun.architecture.width, begun.architecture.layers) == (

@@ -12,8 +12,8 @@ from rich.console import Console
 
 import foveate
 from foveate import tasks
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.sources.splits import Splits
 from foveate.data.text.tagged import Tagged, tagged_dataset
 from foveate.errors import UserError
 from foveate.forms.answers import NoOptions

@@ -236,9 +236,9 @@ def test_unusable_sounds_are_left_out_of_the_training(tables: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("x.wav a", "line 1: one tab must stand between the path of a sound and its label"),
+        ("x.wav a", "line 1: 0 tabs, but a line must be path<TAB>label"),
         ("\n\nx.wav\ta", "line 3: there is no file .*x.wav"),
-        ("{0}\t ", "line 1: one tab must stand"),
+        ("{0}\t ", "line 1: the label is empty"),
     ],
 )
 def test_tables_that_cannot_be_read(content: str, message: str, tables: Path, tmp_path: Path) -> None:

@@ -14,14 +14,15 @@ from rich.console import Console
 from torch import nn
 
 import foveate
-from foveate.data import ParallelText, Splits
+from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
 from foveate.forms.translation import MeasureTranslations
 from foveate.metrics.translation import quality
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.skill import parts_to_validate
 from foveate.tasks.translate import TASK
+from foveate.training.validation import parts_to_validate
 
 
 def train(recipe: Recipe, splits: Any = None) -> tuple[nn.Module, str]:
@@ -181,7 +182,9 @@ def test_own_text_in_two_files_and_text_to_validate_on(tmp_path: Path) -> None:
 
 def test_text_by_name_and_own_text_to_validate_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("foveate.tasks.task.open_source", lambda *names, **_: asked.append(names) or words.splits(40))
+    monkeypatch.setattr(
+        "foveate.data.sources.named.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
+    )
     train(words.recipe(tmp_path / "one", steps=1, source="emoji", to_language="de"))
     own = words.recipe(tmp_path / "two", steps=1, source="emoji", validation=(tsv(tmp_path / "dev.tsv", 7),))
     assert train(own)[1].splitlines()[:2] == ["words.40: 40 pairs", "dev.tsv: 7 pairs"]
@@ -193,7 +196,7 @@ def test_text_by_name_and_own_text_to_validate_on(tmp_path: Path, monkeypatch: p
 )
 def test_the_share_that_is_held_out_follows_the_size(kept: int, most: int) -> None:
     """A fifth at most, until there are 100; then one in twenty, and a thousand at most."""
-    from foveate.data import ParallelText
+    from foveate.data.text.parallel_corpus import ParallelText
     from foveate.tasks.examples.data_options import held_out
 
     learn, check = held_out(ParallelText.from_pairs([(f"a{n}", f"b{n}") for n in range(kept)]), "SRC TGT", "pairs")
@@ -278,7 +281,7 @@ def test_lower_case(tmp_path: Path) -> None:
 
 
 def test_train_gives_what_load_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    monkeypatch.setattr("foveate.tasks.task.open_source", lambda *_, **__: words.splits(40))
+    monkeypatch.setattr("foveate.data.sources.named.open_source", lambda *_, **__: words.splits(40))
     recipe = words.recipe(tmp_path / "run", steps=1, source="emoji")
     rows: list[dict[str, Any]] = []
     made, loaded = foveate.train(recipe, callbacks=[rows.append]), foveate.load(tmp_path / "run")

@@ -14,7 +14,7 @@ import words
 
 import foveate
 from foveate.contracts import Hypothesis
-from foveate.data import train_bpe
+from foveate.data.tokens.tokenizers import train_bpe
 from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.forms.processor import Processor
@@ -202,7 +202,7 @@ def refused(folder: Path) -> str:
 
 
 def test_no_folder(tmp_path: Path) -> None:
-    assert refused(tmp_path / "nowhere") == f"{tmp_path / 'nowhere'} is no folder"
+    assert refused(tmp_path / "nowhere") == f"{tmp_path / 'nowhere'} is not a folder"
     assert "no model was ever saved there" in refused(tmp_path)
 
 

@@ -10,8 +10,8 @@ from rich.console import Console
 
 import foveate
 from foveate.cli import main
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.sources.splits import Splits
 from foveate.data.worlds.maps import make_map
 from foveate.data.worlds.routes import Route
 from foveate.errors import UserError

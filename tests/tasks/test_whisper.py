@@ -20,6 +20,7 @@ from foveate.forms.whisper import WhisperOptions
 from foveate.forms.whisper_tokens import plain_words
 from foveate.forms.word_times import word_times
 from foveate.tasks.looking import open_model
+from foveate.tasks.public.whisper import WhisperTranscriber
 from foveate.tasks.skill import Skill
 from foveate.viewer.protocol import File
 
@@ -119,6 +120,43 @@ def test_times_are_in_order_and_within_the_sound(multilingual: Path, sound: Path
     assert times == sorted(times)
     assert 0 <= times[0] <= times[-1] <= 2
     assert "".join("".join(one.word for one in found.times).split()) == "".join(found.text.split())
+
+
+def long_sound(path: Path, *loudness: float) -> Path:
+    """Twenty seconds of noise for each loudness."""
+    noise = np.random.default_rng(3).normal(0, 0.1, 20 * 8000)
+    soundfile.write(path, np.concatenate([level * noise for level in loudness]), 8000)
+    return path
+
+
+def test_nothing_is_written_for_silence(multilingual: Path, tmp_path: Path) -> None:
+    task, options = foveate.load(multilingual), WhisperOptions(times=True, language="fr")
+    alone = task.run(long_sound(tmp_path / "a.wav", 1), options)
+    found = task.run(long_sound(tmp_path / "b.wav", 1, 0, 0, 0, 0), options)
+    assert alone.text
+    assert all(word.end <= 31 for word in found.times)
+    audible = [part for part in found.parts if part.text]
+    assert len(audible) < len(found.parts)
+    assert found.seconds == pytest.approx(100)
+
+
+def test_a_sound_has_one_language(multilingual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of its first window in which anything is heard, whatever the others seem to be."""
+    codes = iter(["fr", "en"])
+    monkeypatch.setattr(WhisperTranscriber, "_languages", lambda self, windows, options: [next(codes) for _ in windows])
+    task = foveate.load(multilingual)
+    paths = [long_sound(tmp_path / "a.wav", 0, 0, 1, 1, 0.5), long_sound(tmp_path / "b.wav", 1, 1)]
+    first, second = task([str(path) for path in paths])
+    assert {part.language for part in first.parts if part.text} == {"fr"}
+    assert {part.language for part in second.parts if part.text} == {"en"}
+
+
+def test_the_language_is_that_of_the_first_window(multilingual: Path, tmp_path: Path) -> None:
+    task = foveate.load(multilingual)
+    found = task.run(long_sound(tmp_path / "a.wav", 1, 1, 1))
+    alone = task.run(long_sound(tmp_path / "b.wav", 1))
+    assert {part.language for part in found.parts} == {found.parts[0].language}
+    assert alone.language in ("en", "fr")
 
 
 def test_run_from_the_command_line(

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from foveate.data import Splits
+from foveate.data.sources.splits import Splits
 from foveate.data.text.documents import Paragraph, Prose
 from foveate.tasks.autoencode import TASK as AUTOENCODE
 from foveate.tasks.language import TASK as LANGUAGE

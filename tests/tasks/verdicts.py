@@ -4,7 +4,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from foveate.data import LabelledText, Splits
+from foveate.data.sources.splits import Splits
+from foveate.data.text.labelled import LabelledText
 from foveate.tasks.loading import recipe as make_recipe
 from foveate.tasks.recipe import Recipe
 

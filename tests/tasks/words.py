@@ -4,7 +4,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from foveate.data import ParallelText, Splits
+from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.translate import TASK
 

@@ -231,7 +231,7 @@ def test_do_not_resume(tmp_path: Path):
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(UserError, match=r"cannot write in .*file/run: .*file is no folder"):
+    with pytest.raises(UserError, match=r"cannot write in .*file/run: .*file is not a folder"):
         run(tmp_path / "file" / "run")
 
 

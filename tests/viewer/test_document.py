@@ -195,7 +195,7 @@ def test_pictures_of_arrays() -> None:
     long = Audio.of(np.zeros((80, 3000)), 1.0).data
     assert picture_type(long) == "image/png"
     assert PIL.Image.open(io.BytesIO(long)).size == (1024, 80)  # every frequency, of however long a sound
-    with pytest.raises(UserError, match=r"shape \(2, 3, 4, 5\) is no picture"):
+    with pytest.raises(UserError, match=r"shape \(2, 3, 4, 5\) is not a picture"):
         Image.of(np.zeros((2, 3, 4, 5)), 2, 2)
     with pytest.raises(UserError, match="not finite"):
         Image.of(np.full((2, 2), np.inf), 2, 2)

@@ -8,7 +8,7 @@ WITH_AUTOCAST = tuple(filter(torch.amp.is_autocast_available, ("cpu", "cuda", "m
 """Types of devices that have autocast, found here because torch 2.11 cannot compile the question."""
 
 
-def without_autocast(device: torch.device) -> AbstractContextManager:
+def without_autocast(device: torch.device) -> AbstractContextManager[object]:
     """Inside, operations on a device run in the types that they are given. The device "meta" has no autocast."""
     if device.type not in WITH_AUTOCAST:
         return nullcontext()

@@ -136,7 +136,7 @@ class _Learned(nn.Module, Bias):
     start = 0
 
     def with_start(self: Relative, start: int) -> Relative:
-        """The same bias, with the same parameters, for queries from position `start` on, as in decoding."""
+        """Returns the same bias, with the same parameters, for queries from position `start` on, as in decoding."""
         shifted = copy(self)
         shifted.start = start
         return shifted

@@ -13,7 +13,7 @@ from foveate.attention.shapes import positions_in
 def grid_window(radius: int, columns: int, first: int = 0) -> Mask:
     """A place of a grid may look at places at most `radius` rows and columns away: local attention in two dimensions.
 
-    Queries and keys are `first` tokens of no place, then the places of a grid with so many columns, row by row. The
+    Queries and keys are `first` tokens of no place, then the places of a grid with `columns` columns, row by row. The
     tokens look everywhere, and every place may look at them.
     """
     return _GridWindow(radius, columns, first)

@@ -15,7 +15,7 @@ from foveate.attention.shapes import cut, positions_in, precise
 
 
 class Mask(ABC):
-    """Which keys each query may look at."""
+    """A description of the keys that each query may look at."""
 
     @abstractmethod
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
@@ -38,7 +38,7 @@ class Mask(ABC):
         return torch.Size()
 
     def same_as(self, other: "Mask | None") -> bool:
-        """Whether another mask is known to hide the same keys, as long as no tensor is written to."""
+        """Returns whether another mask is known to hide the same keys, as long as no tensor is written to."""
         return self is other
 
     def min_keys(self) -> int:

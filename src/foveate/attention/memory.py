@@ -104,7 +104,7 @@ class Memory:
         self._values.reorder(rows, moved)
 
     def repeated(self, rows: int) -> "Memory":
-        """A memory of so many rows like the only one of this memory, which does not change when the other grows."""
+        """Returns a memory that repeats the only row of this one `rows` times and grows on its own."""
         if len(self.keys) != 1:
             raise ValueError(f"only a memory of one row can be repeated, not one of {len(self.keys)}")
         found = copy.copy(self)

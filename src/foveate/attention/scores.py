@@ -30,7 +30,7 @@ class Score:
         return k
 
     def fits(self, query_width: int, key_width: int) -> bool:
-        """Whether prepared queries and keys of these two widths, which differ, can be compared."""
+        """Returns whether prepared queries and keys of these two widths, which differ, can be compared."""
         return False
 
     def scale(self, width: int) -> float | None:
@@ -139,7 +139,7 @@ class Additive(nn.Module, Score):
 
     def block(self, queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S"]:
         if self.activation is torch.tanh:
-            return _AdditiveTanh.apply(queries, keys, self.direction)
+            return _AdditiveTanh.apply(queries, keys, self.direction)  # type: ignore[no-untyped-call]
         return self.activation(queries.unsqueeze(-2) + keys.unsqueeze(-3)) @ self.direction
 
     def tensors(self) -> tuple[Tensor, ...]:

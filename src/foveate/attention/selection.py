@@ -97,7 +97,8 @@ def _softmax(scores: Tensor) -> Tensor:
 
 
 def _has_masked_row(shares: Tensor) -> bool:
-    """Whether some row of a softmax had only -inf: such a row is NaN everywhere, so its first number is enough."""
+    """Returns whether some row of a softmax had only -inf: such a row is NaN everywhere, so its first number is
+    enough."""
     try:
         return math.isnan(shares.detach()[..., 0].sum())
     except RuntimeError:  # tensors without values, as in torch.func.vmap and fake tensors
@@ -112,7 +113,7 @@ def with_sinks(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."]) ->
 
 
 class Selection(ABC):
-    """How an output is computed from scores and values."""
+    """The rule by which an output is computed from scores and values."""
 
     sinks: Float[Tensor, "..."] | None = None
     """Sinks of the softmax, if any; see `Soft`."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foveate.data import Judged
+from foveate.data.text.match_pairs import Judged
 
 
 def length_ratio(source: str, target: str) -> float:
@@ -15,8 +15,8 @@ def length_ratio(source: str, target: str) -> float:
 
 
 def shared_triples(source: str, target: str) -> float:
-    """How many of the texts' runs of three characters are in both, by the mean of what each has (Dice 1945): names,
-    numbers and related words are."""
+    """Computes how many of the texts' runs of three characters are in both, by the mean of what each has (Dice 1945):
+    names, numbers and related words are."""
     first, second = _triples(source), _triples(target)
     return 2 * len(first & second) / (len(first) + len(second))
 
@@ -34,7 +34,7 @@ MEASURES: dict[str, Callable[[str, str], float]] = {
 
 
 @dataclass(frozen=True)
-class Rule:
+class ThresholdRule:
     """Says that two texts belong together where a measure of them is at least a threshold."""
 
     name: str
@@ -44,9 +44,9 @@ class Rule:
         return [MEASURES[self.name](pair.source, pair.target) for pair in pairs]
 
 
-def fit(name: str, pairs: Sequence[Judged]) -> Rule:
+def fit(name: str, pairs: Sequence[Judged]) -> ThresholdRule:
     """The rule with the threshold that decides most of the pairs rightly, the lowest of the best."""
-    return Rule(name, best_threshold([MEASURES[name](pair.source, pair.target) for pair in pairs], pairs))
+    return ThresholdRule(name, best_threshold([MEASURES[name](pair.source, pair.target) for pair in pairs], pairs))
 
 
 def best_threshold(values: Sequence[float], pairs: Sequence[Judged]) -> float:

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.contracts import Tokenizer
-from foveate.data import Judged
+from foveate.data.text.match_pairs import Judged
 
 WIDTH = 200
 """Singular vectors that are kept; half of them where there are fewer."""

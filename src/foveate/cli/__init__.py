@@ -30,7 +30,7 @@ VERBS = {
     "size": "count what a model costs to train and to run; the scaling table",
     "models": "list the models that can be trained, with their sizes",
     "data": "list the text that can be had by name",
-    "doctor": "tell what this machine has, and what makes it slow",
+    "doctor": "show what this machine has, and what makes it slow",
     "completion": "complete commands with the tab key: for bash, zsh, fish",
 }
 
@@ -112,7 +112,7 @@ def _drop_output() -> None:
 
 
 def _fail(message: str, own: bool = False, status: int = 2) -> None:
-    """End with one line; of several processes each tells what is its `own` trouble."""
+    """End with one line; each of several processes reports its `own` trouble."""
     from foveate.training.parallel import reports_errors  # takes time, which what goes well does not need
 
     if reports_errors(own):

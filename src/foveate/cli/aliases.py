@@ -28,16 +28,16 @@ def _spelled_out(arguments: Sequence[str], known: Collection[str]) -> Iterator[s
 
 def short_names(known: Collection[str]) -> dict[str, str]:
     """The short names that a command takes, and the option that each stands for."""
-    found = {
+    chosen = {
         name: next((option for option in options if option in known), None)
         for name, options in ALIASES.items()
         if name not in known
     }
-    return {name: option for name, option in found.items() if option is not None}
+    return {name: option for name, option in chosen.items() if option is not None}
 
 
 def repeated(arguments: Sequence[str]) -> bool:
-    """Whether an option is given twice."""
+    """Returns whether an option is given twice."""
     names = [word.partition("=")[0] for word in arguments if _is_option(word)]
     return len(set(names)) < len(names)
 
@@ -46,13 +46,13 @@ def gathered(arguments: Sequence[str], lists: Collection[str]) -> list[str]:
     """The arguments with all values of each option that takes a list (`--stop A --stop B`) where it is first given."""
     parts: dict[str | int, list[str]] = {-1: []}
     values = parts[-1]
-    for place, word in enumerate(arguments):
+    for index, word in enumerate(arguments):
         name, equals, value = word.partition("=")
         if _is_option(word) and name in lists:
             values = parts.setdefault(name, [name])
             values.extend([value] if equals else [])
         elif _is_option(word):
-            values = parts[place] = [word]
+            values = parts[index] = [word]
         else:
             values.append(word)
     return [word for part in parts.values() for word in part]

@@ -75,7 +75,7 @@ complete -c foveate -n "__fish_seen_subcommand_from train" -l model -s m -x -a "
 
 
 @dataclass
-class Completion:
+class ShellCompletion:
     """Print what a shell needs to complete verbs, tasks, presets, data by name and common options with the tab key."""
 
     shell: Annotated[Literal["bash", "zsh", "fish"], tyro.conf.Positional, tyro.conf.arg(metavar="SHELL")]
@@ -83,7 +83,7 @@ class Completion:
 
 
 def main(arguments: Sequence[str]) -> None:
-    shell = parse(Completion, arguments, "completion").shell
+    shell = parse(ShellCompletion, arguments, "completion").shell
     known = {
         "verbs": " ".join(VERBS),
         "tasks": " ".join(TASKS),

@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from foveate.cli.parse import parse
-from foveate.data import SOURCES
+from foveate.data.sources import SOURCES
 from foveate.data.sources.examples import write_examples
 from foveate.errors import UserError
 from foveate.interop.pretrained import PRETRAINED, weights
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> None:
             print(f"  languages: {' '.join(source.languages)}")
         print()
     for name in PRETRAINED:
-        found = weights(name)
-        print(f"{name}\n  {found.about}")
-        print(f"  for foveate run, eval, look; {found.size} to fetch, licence {found.licence}\n")
+        trained = weights(name)
+        print(f"{name}\n  {trained.about}")
+        print(f"  for foveate run, eval, look; {trained.size} to fetch, licence {trained.licence}\n")
     print("foveate train TASK NAME, and --from-language and --to where there are languages")

@@ -53,8 +53,8 @@ def main(arguments: Sequence[str]) -> None:
     for name, value in {**_versions(), **_machine(), **_packages()}.items():
         table.add_row(name, escape(value))
     Console().print(table)
-    found = _complaints()
-    print("\n".join(["", *(f"- {line}" for line in found)]) if found else "\nNothing here makes foveate slow.")
+    problems = _complaints()
+    print("\n".join(["", *(f"- {line}" for line in problems)]) if problems else "\nNothing here makes foveate slow.")
 
 
 def _versions() -> dict[str, str]:
@@ -81,11 +81,11 @@ def _machine() -> dict[str, str]:
 
 
 def _packages() -> dict[str, str]:
-    def told(package: str, extra: str, use: str) -> str:
+    def availability(package: str, extra: str, use: str) -> str:
         there = importlib.util.find_spec(package) is not None
         return f"{metadata.version(package)}" if there else f"absent: {use} need pip install 'foveate[{extra}]'"
 
-    return {package: told(package, *about) for package, about in EXTRAS.items()}
+    return {package: availability(package, *about) for package, about in EXTRAS.items()}
 
 
 def _gpu_kernels() -> str:
@@ -111,7 +111,7 @@ def _speed(precision: torch.dtype) -> float:
 
 
 def _complaints() -> list[str]:
-    """What makes this machine slow, or will fail."""
+    """Lists what makes this machine slow, or will fail."""
     cores, busy = _cores(), other_running_threads()
     complaints = []
     if busy:
@@ -134,7 +134,7 @@ def _complaints() -> list[str]:
 
 
 def _available_memory() -> int | None:
-    """Free memory in bytes, where Linux tells it."""
+    """Returns the free memory in bytes, where Linux reports it."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))

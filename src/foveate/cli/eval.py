@@ -48,39 +48,37 @@ def main(arguments: Sequence[str]) -> None:
     task: Any = tasks.load(asked.folder, asked.device)
     if asked.output is not None:
         _check_output(asked.output, asked)
-    page = getattr(task, "task", None)
-    recipe = getattr(task, "recipe", page)
-    languages = getattr(getattr(recipe, "examples", None), "languages", None)
-    asked.data = local_paths(asked.data, getattr(recipe, "task", None), languages)
+    languages = getattr(task.recipe.examples, "languages", None)
+    asked.data = local_paths(asked.data, task.recipe.task, languages)
     for path in asked.data:
         check_readable_again(path)
-    found = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))
+    evaluation = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))
     if asked.output is not None:
         with written(asked.output.resolve()) as temporary:  # through links
-            temporary.write_text("".join(f"{line}\n" for line in found.answers), encoding="utf-8")
+            temporary.write_text("".join(f"{line}\n" for line in evaluation.answers), encoding="utf-8")
     if asked.json:
-        print(strict_json(found.figures))
+        print(strict_json(evaluation.figures))
     else:
-        _show(found)
+        _show(evaluation)
 
 
 def _check_output(output: Path, asked: Eval[Any]) -> None:
     """Raise UserError for a file that cannot be written, or whose content the user would miss: before the work."""
     check_place(output)
-    place = output.resolve()
+    target = output.resolve()
     for path in map(Path.resolve, asked.data):
-        if path == place or path in place.parents:
+        if path == target or path in target.parents:
             raise UserError(f"{output} is what the model is measured on: name another --output")
     check_no_part(output, asked.folder, "--output")
 
 
-def _show(found: Evaluation) -> None:
+def _show(evaluation: Evaluation) -> None:
     table = Table()
-    for heading in found.headings:
+    for heading in evaluation.headings:
         table.add_column(Text(heading), justify="right")
-    for row in found.rows:
-        table.add_row(*map(Text, map(printable, row)))  # a label such as [b] is no markup
+    for row in evaluation.rows:
+        table.add_row(*map(Text, map(printable, row)))  # a label such as [b] is not markup
     console = Console()
     console.print(table)
-    for note in found.notes:
+    for note in evaluation.notes:
         console.print(printable(note), markup=False, highlight=False, soft_wrap=True)

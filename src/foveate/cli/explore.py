@@ -49,10 +49,10 @@ def main(arguments: Sequence[str]) -> None:
         tell_unfinished(options.beside)
         second = open_beside(options.beside, model, options.device)
     names = model.name if second is None else f"{model.name}\n{second.name}"
-    place, limits = Address(options.host, options.port), Limits(tokens=options.max_tokens)
+    server, limits = Address(options.host, options.port), Limits(tokens=options.max_tokens)
 
     def say(address: str) -> None:
         print(f"{names}\n{address} (Ctrl-C ends it)", flush=True)
 
-    if serve(model, place, limits, say, options.open, second):
+    if serve(model, server, limits, say, options.open, second):
         os._exit(0)  # Python would wait for a model that still runs, or end with an error of torch's

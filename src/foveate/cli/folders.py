@@ -39,10 +39,10 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
 
 
 def next_commands(skill: Skill, folder: Path) -> str:
-    """What to do with a model that was just made: run it and, if it attends, look at it."""
-    place = shlex.quote(str(folder))
-    run = f'foveate run {place} "..."'
-    return f'{run}, or to see where it looks: foveate look {place} "..."' if skill.attends() else run
+    """Suggests commands for a model that was just made: run it and, if it attends, look at it."""
+    quoted = shlex.quote(str(folder))
+    run = f'foveate run {quoted} "..."'
+    return f'{run}, or to see where it looks: foveate look {quoted} "..."' if skill.attends() else run
 
 
 def tell_unfinished(folder: Path) -> None:
@@ -54,13 +54,13 @@ def tell_unfinished(folder: Path) -> None:
 
 
 def _is_model(word: str) -> bool:
-    """Whether an argument is a folder with a model, or a name of trained weights."""
+    """Returns whether an argument is a folder with a model, or a name of trained weights."""
     files = (bundle.CONFIG, "adapter_config.json", f"{bundle.UNFINISHED}/{bundle.CONFIG}")
     return word in PRETRAINED or is_hub_name(word) or any(os.path.isfile(os.path.join(word, name)) for name in files)
 
 
 def check_no_part(path: Path, folder: Path, flag: str) -> None:
     """Raise UserError for a file to write to, named by a flag, that the model in the folder consists of."""
-    place = path.resolve()
-    if place.parent == folder.resolve() and place.name in (bundle.CONFIG, *WRITTEN):
+    target = path.resolve()
+    if target.parent == folder.resolve() and target.name in (bundle.CONFIG, *WRITTEN):
         raise UserError(f"{path} is a part of the model: name another {flag}")

@@ -54,8 +54,8 @@ def short_help(text: str, names: Sequence[str], examples: Sequence[str]) -> str:
 def _wrapped(lines: Sequence[str]) -> str:
     """An option and what is said about it, as wide as the terminal, whose docstring was wrapped for another width."""
     first, *rest = lines
-    name, *told = re.split(r" {2,}", first.strip().replace("{None}|", ""), maxsplit=1)
-    text = re.sub(r"(?<=\d,) (?=\d)", "", " ".join([*told, *(line.strip() for line in rest)]))
+    name, *description = re.split(r" {2,}", first.strip().replace("{None}|", ""), maxsplit=1)
+    text = re.sub(r"(?<=\d,) (?=\d)", "", " ".join([*description, *(line.strip() for line in rest)]))
     text = text.removesuffix("(default: )").removesuffix("(default: None)").rstrip()
     width, margin = min(shutil.get_terminal_size().columns, 120), " " * 28
     lines = textwrap.wrap(text, width, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)

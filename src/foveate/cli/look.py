@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _is_model(beside: str) -> bool:
-    return os.path.isdir(beside) or beside in PRETRAINED or is_hub_name(beside)  # a long text is no path
+    return os.path.isdir(beside) or beside in PRETRAINED or is_hub_name(beside)  # a long text is not a path
 
 
 def _look_beside(options: Look, model: ModelViewer, given: Input) -> LookResult:

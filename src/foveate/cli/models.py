@@ -39,12 +39,11 @@ def main(arguments: Sequence[str]) -> None:
     if options.task is None:
         others = {name: preset for name, preset in known.items() if name not in trained}
         groups["foveate.create, without a task"] = others
+    shown = {name: known[name] for presets in groups.values() for name in presets}
+    counts = {name: _parameters(preset, options.vocabulary) for name, preset in shown.items()}
     for title, presets in groups.items():
         if presets:
-            rows = [
-                (_marked(each.name), f"{_parameters(each, options.vocabulary):,}", each.summary)
-                for each in presets.values()
-            ]
+            rows = [(_marked(name), f"{counts[name]:,}", preset.summary) for name, preset in presets.items()]
             print(f"{title}\n{_table(rows)}\n")
     print("* built and tested, but not trained to a result yet: most are as large as in their papers")
     print(f"counted with {options.vocabulary:,} subwords; `foveate train TASK --model PRESET --help` shows all sizes")
@@ -69,8 +68,10 @@ def _table(rows: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _parameters(preset: models.Preset, vocabulary: int) -> int:
-    """As the preset's row says, or counted, which takes seconds for all of them."""
+    """As the preset's row says, or counted where another vocabulary changes them, which takes seconds for all."""
     if vocabulary == models.VOCABULARY:
         return preset.parameters
     sizes = {name: models.COUNTED.get(name, vocabulary) for name in models.sizes_of_data(preset.family)}
+    if sizes.keys() <= models.COUNTED.keys():
+        return preset.parameters
     return sum(parameter.numel() for parameter in models.create(preset.name, device="meta", **sizes).parameters())

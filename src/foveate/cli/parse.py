@@ -36,7 +36,7 @@ def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            found, extra = tyro.cli(
+            options, extra = tyro.cli(
                 kind,
                 args=[*arguments, *(f"{_TEXT}{word}" for word in text)],
                 prog=f"foveate {command}",
@@ -49,24 +49,24 @@ def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None
         raise UserError(_one_line(complaint.getvalue(), command)) from None
     if extra:
         raise UserError(_unexpected(extra, kind, command, keywords))
-    return _without_marks(found) if text else found
+    return _without_marks(options) if text else options
 
 
 def _before_and_behind(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """The arguments before the first `--` and those behind it."""
-    place = arguments.index("--") if "--" in arguments else len(arguments)
-    return list(arguments[:place]), list(arguments[place + 1 :])
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return list(arguments[:end]), list(arguments[end + 1 :])
 
 
-def _without_marks(found: Any) -> Any:
+def _without_marks(options: Any) -> Any:
     """The dataclass without `_TEXT` in its values."""
-    for part in fields(found):
-        value = getattr(found, part.name)
+    for part in fields(options):
+        value = getattr(options, part.name)
         if isinstance(value, str | Path):
-            setattr(found, part.name, type(value)(str(value).removeprefix(_TEXT)))
+            setattr(options, part.name, type(value)(str(value).removeprefix(_TEXT)))
         elif isinstance(value, tuple) and value and isinstance(value[0], str):
-            setattr(found, part.name, tuple(word.removeprefix(_TEXT) for word in value))
-    return found
+            setattr(options, part.name, tuple(word.removeprefix(_TEXT) for word in value))
+    return options
 
 
 def _unexpected(extra: Sequence[str], kind: Any, command: str, keywords: dict[str, Any]) -> str:
@@ -91,9 +91,10 @@ def _field(option: str) -> str:
 
 
 def _one_line(box: str, command: str) -> str:
-    """What a box of several lines says, without the box (drawn with dashes alone where the terminal has no more)."""
+    """Returns the text of a box of several lines, without the box (drawn with dashes alone where the terminal has no
+    more)."""
     _title, *lines = re.sub(r"\x1b\[[0-9;]*m", "", box).splitlines()
     texts = [line.strip("│╭╰╮╯ ") for line in lines]
     words = " ".join(" ".join(text for text in texts if text.strip("-─")).split())
-    told = re.split(" ?(?:Argument helptext:|For full helptext|Got errors:)", words)[0].rstrip(".")
-    return f"{told}; see foveate {command} --help"
+    message = re.split(" ?(?:Argument helptext:|For full helptext|Got errors:)", words)[0].rstrip(".")
+    return f"{message}; see foveate {command} --help"

@@ -13,28 +13,28 @@ def groups_as_they_come(lines: Iterator[str], most: int) -> Iterator[list[str]]:
     A program that gives a line and waits for its answer gets it; lines that come faster than they are answered are
     answered together. An error of `lines` is raised when the lines before it were given.
     """
-    found: queue.Queue[object] = queue.Queue(maxsize=most)
-    threading.Thread(target=_read, args=(lines, found), daemon=True).start()
+    received: queue.Queue[object] = queue.Queue(maxsize=most)
+    threading.Thread(target=_read, args=(lines, received), daemon=True).start()
     last: object = None
     while last is None:
         group: list[str] = []
-        while last is None and len(group) < most and (not group or not found.empty()):
-            one = found.get()
-            if isinstance(one, str):
-                group.append(one)
+        while last is None and len(group) < most and (not group or not received.empty()):
+            item = received.get()
+            if isinstance(item, str):
+                group.append(item)
             else:
-                last = one
+                last = item
         if group:
             yield group
     if isinstance(last, Exception):
         raise last
 
 
-def _read(lines: Iterator[str], found: "queue.Queue[object]") -> None:
+def _read(lines: Iterator[str], received: "queue.Queue[object]") -> None:
     try:
         for line in lines:
-            found.put(line)
+            received.put(line)
     except Exception as error:
-        found.put(error)
+        received.put(error)
     else:
-        found.put(_END)
+        received.put(_END)

@@ -4,7 +4,8 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from foveate.data import read_lines, utf8
+from foveate.data.text.files import read_lines
+from foveate.files import utf8
 
 
 def typed_lines() -> Iterator[str]:

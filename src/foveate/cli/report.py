@@ -47,10 +47,10 @@ def main(arguments: Sequence[str]) -> None:
         check_extension(asked.picture)
         check_no_part(asked.picture, asked.folder, "--picture")
     rows = training_rows(asked.folder)
-    found = chosen_curves([asked.folder, *asked.beside], asked.curves)
+    curves_of = chosen_curves([asked.folder, *asked.beside], asked.curves)
     if asked.picture is not None:
-        save_figure(draw_several(found, "step"), asked.picture)
-    pictures = [(title, draw(lines, "step", title)) for title, lines in found.items()]
+        save_figure(draw_several(curves_of, "step"), asked.picture)
+    pictures = [(title, draw(lines, "step", title)) for title, lines in curves_of.items()]
     sections = [Section("Curves", pictures=pictures), Section("Measured", _measured(rows))]
     if asked.input:
         sections.append(_answers(asked))
@@ -66,33 +66,33 @@ def main(arguments: Sequence[str]) -> None:
 def _summary(rows: Sequence[Row]) -> str:
     last = rows[-1]
     epoch, seconds = last.get("epoch"), last.get("seconds")
-    told = f"{last['step']:,} steps, {epoch if number(epoch) else '?'} epochs"
-    told += f", {seconds / 60:,.1f} minutes" if number(seconds) else ""
+    summary = f"{last['step']:,} steps, {epoch if number(epoch) else '?'} epochs"
+    summary += f", {seconds / 60:,.1f} minutes" if number(seconds) else ""
     final = _final(rows)
-    return f"{told}; kept: {show_value(final.get('kept'))}" if final else f"{told}; not ended"
+    return f"{summary}; kept: {show_value(final.get('kept'))}" if final else f"{summary}; not ended"
 
 
 def _final(rows: Sequence[Row]) -> dict[str, Any]:
-    """What was noted in the end; empty where the training has not ended."""
+    """Returns the final row; empty where the training has not ended."""
     return next((final for row in reversed(rows) if (final := table(row.get("final")))), {})
 
 
 def _measured(rows: Sequence[Row]) -> list[list[str]]:
     """A row for each validation, and for what was compared in the end."""
-    found = [(f"step {row['step']:,}", metrics) for row in rows if (metrics := table(row.get("validation")))]
-    found += [(f"in the end: {name}", table(one)) for name, one in table(_final(rows).get("compared")).items()]
-    shown = names(metrics for _, metrics in found)
-    body = [[when, *(_value_text(metrics.get(name)) for name in shown)] for when, metrics in found]
-    return [["", *(name.replace("_", " ") for name in shown)], *body] if found else []
+    tables = [(f"step {row['step']:,}", metrics) for row in rows if (metrics := table(row.get("validation")))]
+    tables += [(f"in the end: {name}", table(metrics)) for name, metrics in table(_final(rows).get("compared")).items()]
+    shown = names(metrics for _, metrics in tables)
+    body = [[when, *(_value_text(metrics.get(name)) for name in shown)] for when, metrics in tables]
+    return [["", *(name.replace("_", " ") for name in shown)], *body] if tables else []
 
 
 def _answers(asked: Report) -> Section:
-    """What the trained model answers to the inputs, and where it looked."""
+    """Answers the inputs with the trained model, and draws where it looked."""
     task = tasks.load(asked.folder, "cpu")
     given = getattr(task, "expand", list)(list(asked.input))
-    found = list(zip(given, task.answer(given), strict=True))  # type: ignore[call-arg]
-    pictures = [(text, figure) for text, answer in found if (figure := task.picture(answer)) is not None]
-    return Section("Answers", [[text, answer.line] for text, answer in found], pictures)
+    answered = list(zip(given, task.answer(given), strict=True))  # type: ignore[call-arg]
+    pictures = [(text, figure) for text, answer in answered if (figure := task.picture(answer)) is not None]
+    return Section("Answers", [[text, answer.line] for text, answer in answered], pictures)
 
 
 def _value_text(value: Any) -> str:

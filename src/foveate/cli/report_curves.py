@@ -31,7 +31,7 @@ def training_rows(folder: Path) -> list[Row]:
     """The rows of a training; an incomplete last line of one that runs is left out."""
     path = folder / METRICS
     if not path.is_file():
-        raise UserError(f"{folder} has no {METRICS}: it is no training of foveate's")
+        raise UserError(f"{folder} has no {METRICS}: it is not a run of foveate's")
     rows = read_rows(path)
     if not rows:
         raise UserError(f"{path} has no rows yet")
@@ -57,29 +57,29 @@ def chosen_curves(folders: Sequence[Path], titles: Sequence[str]) -> dict[str, d
     it, by the name of its folder, or by its path where two have one name. Raises UserError for a title that no training
     has."""
     short = len({folder.name for folder in folders}) == len(folders)
-    found = {folder.name if short else str(folder): curves(training_rows(folder)) for folder in folders}
-    known = list(dict.fromkeys(title for each in found.values() for title in each))
+    curves_of = {folder.name if short else str(folder): curves(training_rows(folder)) for folder in folders}
+    known = list(dict.fromkeys(title for curve in curves_of.values() for title in curve))
     for title in titles:
         if title not in known:
             raise UserError(f"no training has the curve '{title}'; there are: {', '.join(known) or 'none'}")
-    wanted = titles or list(next(iter(found.values())))
-    return {title: {name: each[title] for name, each in found.items() if title in each} for title in wanted}
+    wanted = titles or list(next(iter(curves_of.values())))
+    return {title: {name: curve[title] for name, curve in curves_of.items() if title in curve} for title in wanted}
 
 
 def names(tables: Iterable[Mapping[str, Any]]) -> list[str]:
     """The names in some tables, the first ones of very many."""
-    return list(dict.fromkeys(name for one in tables for name in one))[:MOST_METRICS]
+    return list(dict.fromkeys(name for metrics in tables for name in metrics))[:MOST_METRICS]
 
 
 def table(value: Any) -> dict[str, Any]:
     """A table with names that can be written; empty for anything else."""
     return (
-        {printable(name.encode("utf-8", "replace").decode()): one for name, one in value.items()}
+        {printable(name.encode("utf-8", "replace").decode()): item for name, item in value.items()}
         if isinstance(value, dict)
         else {}
     )
 
 
 def number(value: Any) -> TypeGuard[float]:
-    """Whether a value is a number that can be drawn."""
+    """Returns whether a value is a number that can be drawn."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300

@@ -5,7 +5,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -16,11 +15,12 @@ from foveate.cli.folders import parse_with_task
 from foveate.cli.json_answers import answer_as_json
 from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
-from foveate.data import read_lines
+from foveate.data.text.files import read_lines
 from foveate.data.tokens.chat import Message
 from foveate.errors import UserError, one_line, printable, quoted
 from foveate.files import check_place
 from foveate.forms.answers import Answer, Failure
+from foveate.tasks.skill import Skill
 from foveate.viewer.figures import check_extension, save_figure
 
 CHUNK = 1000
@@ -70,22 +70,20 @@ def main(arguments: Sequence[str]) -> None:
         return
     lines, empty, long, drawn = 0, 0, 0, asked.picture is None
     failure: Failure | None = None
-    expand = getattr(task, "expand", list)
     streams = _streams(task, asked)
     for given in _chunks(asked):
-        sentences = expand(given)
+        sentences = task.expand(given)
         for sentence, prediction in zip(sentences, _answers(task, sentences, asked, lines), strict=True):
             if isinstance(prediction, Failure):
                 if failure is not None:
                     print(one_line(_reason(failure)), file=sys.stderr)
                 failure = prediction  # the last one ends the command
             elif not drawn and prediction.line:
-                _draw(task, prediction, asked.picture)
-                drawn = True
+                drawn = _draw(task, prediction, asked.picture)
             if not streams:
                 _print(sentence, prediction, asked)
             empty += not (sentence.strip() or prediction.line or isinstance(prediction, Failure))
-            long += getattr(prediction, "long", False)
+            long += isinstance(prediction, Answer) and prediction.long
         lines += len(sentences)
     if empty:
         print(f"{empty:,} empty lines stay empty", file=sys.stderr)
@@ -104,14 +102,13 @@ def _reason(failure: Failure) -> str:
     return failure.reason if named else f"{failure.given}: {failure.reason}"
 
 
-def _print(given: str, prediction: Answer | Failure, asked: Run) -> None:
+def _print(given: str, prediction: Any, asked: Run) -> None:
     print(answer_as_json(given, prediction) if asked.json else prediction.line, flush=True)
 
 
 def _hearer(task: Any) -> Callable[..., Iterator[Answer]] | None:
     """What answers to the parts of a piped sound; None for a model that hears nothing."""
-    page: Any = getattr(task, "task", None)
-    return partial(page.hear, task) if page is not None and hasattr(page, "hear") else getattr(task, "hear", None)
+    return getattr(task, "hear", None)
 
 
 def _hear(hear: Callable[..., Iterator[Answer]], asked: Run) -> None:
@@ -215,9 +212,13 @@ def _groups(sentences: Iterator[str], size: int = CHUNK) -> Iterator[list[str]]:
         yield chunk
 
 
-def _draw(task: Any, prediction: Answer, path: Path) -> None:
-    figure = task.picture(prediction)
+def _draw(task: Skill, answer: Answer, path: Path) -> bool:
+    """Draws where the model looked; False where it wrote nothing. Raises UserError for a model that does not attend."""
+    figure = task.picture(answer)
     if figure is None:
-        raise UserError(f"no picture to draw into {path}: this model has no attention")
+        if not task.attends():
+            raise UserError(f"no picture to draw into {path}: this model has no attention")
+        return False
     save_figure(figure, path)
     print(f"drew {one_line(path)}", file=sys.stderr)
+    return True

@@ -28,17 +28,7 @@ GPUS = {
 }
 """Memory in bytes and operations a second in half precision, as their makers state them."""
 
-USUAL = {
-    "classes": 1000,
-    "conditions": 1,
-    "spellings": 2**14,
-    "codes": 512,
-    "side": 16,
-    "bands": 80,
-    "frames": 1024,
-    "features": 64,
-    "actions": 8,
-}
+USUAL = {**models.COUNTED, "classes": 1000, "bands": 80, "frames": 1024, "features": 64, "actions": 8}
 """Sizes that data decides, where they are no vocabulary and none are given."""
 
 TRANSFORMER_LENGTH, OTHER_LENGTH = 1024, 128
@@ -112,14 +102,14 @@ def _scaling() -> tuple[list[str], list[list[str]]]:
     headings += ["petaFLOP/s-days published", "counted", "price"]
     rows = []
     for row in TABLE:
-        found = count(row)
+        counted = count(row)
         published = "" if row.flops is None else f"{row.flops / PETAFLOP_DAY:,.2f}"
         price = f"${row.devices * row.hours * row.price:,.0f}" if row.price else ""
-        cells = ["undisclosed"] * 3 if found is None else [found.layout, f"{found.parameters:,}", ""]
-        if found is not None and found.petaflop_days is not None:
-            cells[2] = f"{found.petaflop_days:,.2f}"
-        elif found is not None and row.flops is not None:
-            cells[2] = f"{row.flops / found.flops_per_token / 1e9:,.0f} B tokens' worth"
+        cells = ["undisclosed"] * 3 if counted is None else [counted.layout, f"{counted.parameters:,}", ""]
+        if counted is not None and counted.petaflop_days is not None:
+            cells[2] = f"{counted.petaflop_days:,.2f}"
+        elif counted is not None and row.flops is not None:
+            cells[2] = f"{row.flops / counted.flops_per_token / 1e9:,.0f} B tokens' worth"
         rows.append([row.name, cells[0], row.parameters, cells[1], row.data, row.training, published, cells[2], price])
     return headings, rows
 
@@ -134,7 +124,7 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
     model: Any = models.create(name, device="meta", **sizes)
     usual = TRANSFORMER_LENGTH if hasattr(model.config, "heads") else OTHER_LENGTH
     length = options.length or int(min(usual, longest_sequence(model)))
-    size = measure_preset(name, sizes, options.batch, length)
+    size = measure_preset(name, sizes, options.batch, length, model)
     memory, speed = GPUS[options.gpu]
     unit = "a token" if size.tokens > options.batch else "an example"
     rows = [
@@ -151,7 +141,7 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
     heads = getattr(config, "key_value_heads", None) or getattr(config, "heads", None) or 1
     for layout, (shards, parts) in _layouts(options.gpus, int(heads)).items():
         try:
-            part = measure_part(name, sizes, options.batch, length, parts)
+            part = size if parts == 1 else measure_part(name, sizes, options.batch, length, parts)
         except UserError as error:
             rows.append([layout, str(error)])
         else:
@@ -169,19 +159,19 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _layouts(gpus: int, heads: int) -> dict[str, tuple[int, int]]:
-    """The shards and the tensor-parallel parts of each way to lie on so many devices. Heads are not split."""
+    """The shards and the tensor-parallel parts of each way to divide the model among `gpus`. Heads are not split."""
     parts = max(parts for parts in range(1, min(gpus, TENSOR_PARALLEL) + 1) if gpus % parts == 0 == heads % parts)
-    found = {"a whole model on each device": (1, 1)}
+    layouts = {"a whole model on each device": (1, 1)}
     if gpus > 1:
-        found[f"shards on {gpus:,} devices"] = gpus, 1
+        layouts[f"shards on {gpus:,} devices"] = gpus, 1
     if parts > 1:
-        found[f"layers in {parts} parts"] = 1, parts
-        found[f"layers in {parts} parts, shards on {gpus // parts:,}"] = gpus // parts, parts
-    return found
+        layouts[f"layers in {parts} parts"] = 1, parts
+        layouts[f"layers in {parts} parts, shards on {gpus // parts:,}"] = gpus // parts, parts
+    return layouts
 
 
 def _fits(part: Size, memory: float, shards: int) -> str:
-    """Whether a device has the memory for its part of each layer, sharded, and what would."""
+    """Returns whether a device has the memory for its part of each layer, sharded, and what would."""
     needed = part.training_bytes(2, shards)
     if needed <= memory:
         return f"{_gigabytes(needed)}: fits"

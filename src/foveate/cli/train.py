@@ -12,7 +12,7 @@ from foveate import models
 from foveate.cli.folders import next_commands
 from foveate.cli.help import full_help, short_help
 from foveate.cli.parse import parse
-from foveate.data import SOURCES
+from foveate.data.sources import SOURCES
 from foveate.errors import UserError, one_line, quoted
 from foveate.files import parse_json
 from foveate.limits import check_file
@@ -74,10 +74,10 @@ def settings(task: str, arguments: Sequence[str]) -> Any:
     _file, flags = _taken(arguments, "--config")
     page = find_task(task)
     parsed = parse(kind, flags, f"train {task}", default)
-    found = _one_text(page.of_flags(parsed, default) if isinstance(page, Task) else parsed, default.examples)
+    recipe = _one_text(page.of_flags(parsed, default) if isinstance(page, Task) else parsed, default.examples)
     if any(flag.partition("=")[0] in BATCH_FLAGS for flag in flags):
-        found.training.keep_batches = True
-    return found
+        recipe.training.keep_batches = True
+    return recipe
 
 
 def _begun(task: str, arguments: Sequence[str]) -> tuple[Any, Any]:

@@ -14,19 +14,20 @@ class Batching(ABC, Generic[E]):
     """Makes batches of the examples of one kind of data."""
 
     def prepare(self, dataset: Dataset[E]) -> Sequence[Any]:
-        """What is computed once for each example, such as its tokens or pixels. By default the example itself."""
+        """Computes what is needed once for each example, such as its tokens or pixels. By default the example
+        itself."""
         return dataset.examples
 
     def cost(self, prepared: Any) -> int:
-        """What an example takes of a batch's budget: tokens, frames. By default 1."""
+        """Returns the share of a batch's budget that an example takes: tokens, frames. By default 1."""
         return 1
 
     def rows(self, prepared: Any) -> int:
-        """How many rows of a batch an example takes, each of its cost. By default 1."""
+        """Returns how many rows of a batch an example takes, each of its cost. By default 1."""
         return 1
 
     def tie_break(self, prepared: Any) -> int:
-        """What examples of the same cost are sorted by. By default they stay in random order."""
+        """Returns a key that sorts examples of the same cost. By default they stay in random order."""
         return 0
 
     def group(self, prepared: Any) -> int:

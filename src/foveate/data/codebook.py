@@ -20,7 +20,7 @@ CHUNK = 65_536
 
 
 def check_codes(codes: Sequence[Sequence[float]], numbers: int) -> None:
-    """Raise UserError for a codebook whose codes do not have so many numbers each."""
+    """Raise UserError for a codebook whose codes do not have `numbers` numbers each."""
     if {len(code) for code in codes} != {numbers}:
         raise UserError(f"each code needs {numbers} numbers")
 

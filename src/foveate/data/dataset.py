@@ -114,33 +114,14 @@ class Dataset(Generic[E]):
             rest.notes = (*rest.notes, f"{copies:,} copies of other {self.unit}, on the same side as these")
         return rest, kept
 
-    def held_out(self, every: int) -> tuple["Dataset[E]", "Dataset[E]"]:
-        """The examples without one of `every`, and these. Raises UserError where none can be held out."""
-        return self.held_out_of_kinds(every)
-
-    def held_out_of_kinds(
-        self, every: int, kind: Callable[[E], str] | None = None
-    ) -> tuple["Dataset[E]", "Dataset[E]"]:
-        """As `held_out`; the last example of a kind, such as a label, is never held out."""
-        drawn = one_in(every)
-        left = Counter(map(kind, self)) if kind else Counter()
-        held = np.zeros(len(self), bool)
-        for number, example in enumerate(self, 1):
-            alone = kind is not None and left[kind(example)] == 1
-            if drawn(number) and not alone:
-                held[number - 1] = True
-                if kind:
-                    left[kind(example)] -= 1
-        return self._parts(held, f"too few {self.unit} to hold some out; give --validation")
-
     def held_out_together(self, every: int, text: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"]:
-        """As `held_out`; examples with the same text, in any letter case, are on one side."""
+        """The examples without one of `every`, and these; equal texts, in any letter case, are on one side."""
         drawn = together(map(text, self), every)
         held = np.fromiter(map(drawn, range(1, len(self) + 1)), bool, len(self))
         return self._parts(held, f"its {self.unit} repeat, so that none can be held out; give text to validate")
 
     def held_out_whole(self, every: int, whole: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"] | None:
-        """As `held_out`; one in `every` of the wholes that examples are parts of, such as documents, with all its
+        """As `hold_out`; one in `every` of the wholes that examples are parts of, such as documents, with all its
         parts. None where there are not so many wholes."""
         numbers = dict[str, int]()
         own = np.fromiter((numbers.setdefault(whole(one), len(numbers) + 1) for one in self), np.int64, len(self))
@@ -166,5 +147,5 @@ class Dataset(Generic[E]):
         return (self._examples[number] for number in range(0, len(self), max(1, -(-len(self) // count))))
 
     def strided(self, number: int, of: int) -> "Dataset[E]":
-        """One of so many parts: every `of`-th example, beginning at `number`."""
+        """Returns one of `of` parts: every `of`-th example, beginning at `number`."""
         return Dataset(self.name, _Chosen(self._examples, np.arange(number, len(self), of)), self.unit, self.notes)

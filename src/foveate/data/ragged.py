@@ -50,7 +50,7 @@ class RaggedArray:
 
 
 def in_pieces(texts: Iterable[Known]) -> Iterator[list[Known]]:
-    """What is to be tokenised together."""
+    """Yields pieces that are tokenised together."""
     coming = iter(texts)
     while piece := list(islice(coming, PIECE)):
         yield piece
@@ -70,7 +70,7 @@ def tokenised(
     end: Sequence[int],
     most: float = math.inf,
 ) -> tuple[RaggedArray, list[Known], int]:
-    """The tokens of each text that has at most so many, between `begin` and `end`; what is known of each of these; and
+    """The tokens of each text of at most `most` tokens, between `begin` and `end`; what is known of each of these; and
     how many texts there were in all.
 
     The texts are read once, and a piece of them held at a time.

@@ -19,7 +19,7 @@ PARTS = 16
 
 
 def one_in(every: int) -> Callable[[int], bool]:
-    """Whether a number (from 1) is the one that is drawn of its span of `every` numbers.
+    """Returns whether a number (from 1) is the one that is drawn of its span of `every` numbers.
 
     Which one is drawn, the same each time, since files often repeat a pattern.
     """
@@ -32,7 +32,7 @@ def one_in(every: int) -> Callable[[int], bool]:
 
 
 def within(outer: Callable[[int], bool] | None, inner: Callable[[int], bool]) -> Callable[[int], bool]:
-    """Whether a number is kept by the part of a text and by the part that is made of it; None keeps all."""
+    """Returns whether a number is kept by the part of a text and by the part that is made of it; None keeps all."""
     return inner if outer is None else lambda number: outer(number) and inner(number)
 
 

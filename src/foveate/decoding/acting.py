@@ -18,7 +18,7 @@ from foveate.errors import at_least
 
 @dataclass
 class Episode:
-    """What a model did in a world."""
+    """The actions of a model in a world."""
 
     actions: list[Any]
     """The number of each action, or the numbers of which it consists."""

@@ -41,7 +41,7 @@ def generate(
     on_token: OnToken = lambda row, token: False,
     positions: float = math.inf,
 ) -> list[Generated]:
-    """What the model writes after each prompt by greedy search or sampling, all in one batch, padded on the left.
+    """Continues each prompt by greedy search or sampling, all in one batch, padded on the left.
 
     `ends` are the tokens that end an output; they are not part of it. `positions` is the greatest number of tokens of
     prompt and output, without the last. The model should be in evaluation mode. Raises UserError for an empty prompt.

@@ -12,7 +12,7 @@ from foveate.errors import at_least
 
 @torch.inference_mode()
 def move(model: Actor, inputs: dict[str, Tensor], worlds: Sequence[World], max_steps: int) -> list[Episode]:
-    """What the model does in each world, one after the other: simulators are slow to go to and fro between worlds.
+    """Runs the model in each world, one after the other: simulators are slow to go to and fro between worlds.
 
     `inputs` are what the model reads before it acts, one row for each world. An episode ends when `World.act` says so,
     or after `max_steps`. Numbers beyond -1 and 1 are cut. The given worlds are changed. Raises UserError for a limit

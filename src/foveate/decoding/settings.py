@@ -22,7 +22,7 @@ MOST_FACTOR, MOST_EXTRA = 1_000, 1_000_000
 
 @dataclass
 class Decoding:
-    """How outputs are decoded."""
+    """Settings of decoding."""
 
     method: Literal["greedy", "beam", "sample"] = "beam"
     """Greedy search, beam search, or sampling."""

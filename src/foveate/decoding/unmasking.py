@@ -16,7 +16,7 @@ from foveate.errors import UserError, at_least
 
 @dataclass
 class Unmasking:
-    """How the hidden places are filled in."""
+    """Settings of filling in hidden places."""
 
     steps: int = 12
     """Steps, in each of which the surest places are kept; a cosine says how many."""

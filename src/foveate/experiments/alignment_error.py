@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from foveate.contracts import Tokenizer
-from foveate.data import ParallelText
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.sight import look
 from foveate.special_tokens import LEARNED
 
@@ -21,7 +21,7 @@ BATCH = 50
 
 
 @dataclass(frozen=True)
-class Message:
+class TokenizedMessage:
     """The tokens of a message and of its translation, and the index of the name of each token."""
 
     source: list[int]
@@ -43,19 +43,19 @@ class AlignmentQuality:
     """The mean entropy of the weights of target tokens, in nats."""
 
 
-def messages(text: ParallelText, source: Tokenizer, target: Tokenizer) -> list[Message]:
-    """The messages whose names can be told apart."""
-    found = []
+def messages(text: ParallelText, source: Tokenizer, target: Tokenizer) -> list[TokenizedMessage]:
+    """The messages whose names can be distinguished."""
+    known = []
     for (left, right), emoji in zip(text, text.notes, strict=True):
         if is_alignable(left, right, emoji):
             read, read_names = _tokens_of_names(left.split(", "), source)
             written, written_names = _tokens_of_names(right.split(", "), target)
-            found.append(Message(read, written, read_names, written_names))
-    return found
+            known.append(TokenizedMessage(read, written, read_names, written_names))
+    return known
 
 
 def is_alignable(left: str, right: str, emoji: str) -> bool:
-    """Whether a message has several names, and none contains a comma."""
+    """Returns whether a message has several names, and none contains a comma."""
     return 1 < len(emoji.split()) == len(left.split(", ")) == len(right.split(", "))
 
 
@@ -63,11 +63,13 @@ def _tokens_of_names(names: Sequence[str], tokenizer: Tokenizer) -> tuple[list[i
     """The tokens of a list of names, and the index of the name of each. No token spans two names."""
     texts = [f"{name}," for name in names[:-1]] + [names[-1]]
     tokens = tokenizer.encode(texts)
-    numbers = [number for number, each in enumerate(tokens) for _ in each]
-    return [token for each in tokens for token in each], numbers
+    numbers = [number for number, sentence in enumerate(tokens) for _ in sentence]
+    return [token for sentence in tokens for token in sentence], numbers
 
 
-def alignment_quality(model: nn.Module, known: Sequence[Message], site: str = "decoder") -> AlignmentQuality | None:
+def alignment_quality(
+    model: nn.Module, known: Sequence[TokenizedMessage], site: str = "decoder"
+) -> AlignmentQuality | None:
     """The alignment quality of a model at a site, with forced translations; None if the model does not attend there.
 
     A row of the map is the step that predicts a token. Ends of sentences belong to no name.
@@ -85,37 +87,37 @@ def alignment_quality(model: nn.Module, known: Sequence[Message], site: str = "d
     return AlignmentQuality(1 - right / rows, own / rows, entropy / rows) if rows else None
 
 
-def diagonal(known: Sequence[Message]) -> float:
+def diagonal(known: Sequence[TokenizedMessage]) -> float:
     """The error rate of a diagonal alignment, which does not depend on the text: a baseline."""
     right = rows = 0
     for message in known:
         steepness = (len(message.source) - 1) / max(1, len(message.target) - 1)
-        looks = [message.source_names[round(place * steepness)] for place in range(len(message.target))]
+        looks = [message.source_names[round(position * steepness)] for position in range(len(message.target))]
         right += sum(name == own for name, own in zip(looks, message.target_names, strict=True))
         rows += len(looks)
     return 1 - right / rows
 
 
 def _maps(
-    model: nn.Module, known: Sequence[Message], site: str
+    model: nn.Module, known: Sequence[TokenizedMessage], site: str
 ) -> Iterator[tuple[Float[Tensor, "B T S"], Bool[Tensor, "B T S"], Float[Tensor, "B T"]]]:
     """Weights, whether query and key belong to one name, and entropies, batch by batch."""
     for start in range(0, len(known), BATCH):
         some = known[start : start + BATCH]
         inputs = {
-            "source": _table([[*one.source, LEARNED.end] for one in some], LEARNED.pad),
-            "source_lengths": torch.tensor([len(one.source) + 1 for one in some]),
-            "target": _table([[LEARNED.start, *one.target] for one in some], LEARNED.pad),
+            "source": _table([[*message.source, LEARNED.end] for message in some], LEARNED.pad),
+            "source_lengths": torch.tensor([len(message.source) + 1 for message in some]),
+            "target": _table([[LEARNED.start, *message.target] for message in some], LEARNED.pad),
         }
         with torch.inference_mode(), look(model, sites=[site]) as sight:
             model(**inputs)
         if site not in sight.sites:
             return
-        of_queries = _table([[*one.target_names, -1] for one in some], -1)
-        of_keys = _table([[*one.source_names, -1] for one in some], -1)
+        of_queries = _table([[*message.target_names, -1] for message in some], -1)
+        of_keys = _table([[*message.source_names, -1] for message in some], -1)
         belongs = (of_queries[:, :, None] == of_keys[:, None]) & (of_queries >= 0)[:, :, None]
-        found = sight[site]
-        yield found.weights()[:, 0], belongs, found.entropy()[:, 0]
+        attended = sight[site]
+        yield attended.weights()[:, 0], belongs, attended.entropy()[:, 0]
 
 
 def _table(rows: Sequence[Sequence[int]], fill: int) -> Int[Tensor, "B T"]:

@@ -15,7 +15,9 @@ from rich.console import Console
 
 from foveate.config import from_dict
 from foveate.contracts import Batch, Generator
-from foveate.data import ParallelText, Splits, open_source
+from foveate.data.sources import open_source
+from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.decoding import step_scores
 from foveate.errors import UserError, at_least, unknown
 from foveate.experiments import translation_report
@@ -24,7 +26,7 @@ from foveate.experiments.comparison import Comparison, Options
 from foveate.experiments.gradient_variance import gradient_variance
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
-from foveate.experiments.translation_report import Measured, Speeds
+from foveate.experiments.translation_report import Speeds, TranslatorResult
 from foveate.metrics.translation import quality
 from foveate.tasks import load
 from foveate.tasks.learning import learn
@@ -105,7 +107,7 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
     splits = open_source("emoji", options.from_language, options.to_language)
     test = list(islice(zip(splits.test, splits.test.notes, strict=True), options.sentences))
     if not any(is_alignable(left, right, emoji) for (left, right), emoji in test):
-        raise UserError(f"none of {len(test)} messages has several names that can be told apart: increase sentences")
+        raise UserError(f"none of {len(test)} messages has several names that can be distinguished: increase sentences")
     unseen = ParallelText.from_pairs([pair for pair, _ in test], splits.test.name, [emoji for _, emoji in test])
     measured = {}
     for number, name in enumerate(options.rows, 1):
@@ -115,7 +117,9 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
     translators: dict[str, Any] = {name: load(_folder(options, name)) for name in options.rows}
     batch = _batch(translators, splits.train, options)
     speeds = _speeds(translators, batch, options)
-    variances = {name: gradient_variance(each.model, batch, options.seed) for name, each in translators.items()}
+    variances = {
+        name: gradient_variance(translator.model, batch, options.seed) for name, translator in translators.items()
+    }
     console.rule("maps")
     title = f"Attention on translation: emoji names, {options.from_language}-{options.to_language}"
     picture = translation_report.maps(translators, unseen)
@@ -126,7 +130,7 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
         {
             "rows": {name: asdict(row) for name, row in measured.items()},
             "tokens_per_second": asdict(speeds),
-            "gradient_variance": {name: asdict(found) for name, found in variances.items() if found is not None},
+            "gradient_variance": {name: asdict(value) for name, value in variances.items() if value is not None},
         },
         [
             *translation_report.notes(measured, variances, options.steps, len(test)),
@@ -166,7 +170,7 @@ def _recipe(options: AttentionOnTranslation, name: str) -> Recipe:
 
 def _row(
     name: str, options: AttentionOnTranslation, splits: Splits, unseen: ParallelText, console: Console
-) -> Measured:
+) -> TranslatorResult:
     """The results of one translator, which is trained unless an earlier run did it."""
     settings = {"row": list(ROWS[name])} | {what: getattr(options, what) for what in FIXED}
 
@@ -174,10 +178,10 @@ def _row(
         recipe = _recipe(options, name)
         translator = learn(recipe, splits, console)
         sources, references = map(list, zip(*unseen, strict=True))
-        translations = [each.text for each in translator(sources, method="greedy")]
+        translations = [translation.text for translation in translator(sources, method="greedy")]
         known = messages(unseen, translator.processor.reads.tokenizer, translator.processor.writes.tokenizer)
         scores = quality(translations, references)
-        measured = Measured(
+        measured = TranslatorResult(
             bleu=scores.bleu,
             chrf=scores.chrf,
             signature=scores.bleu_signature,
@@ -190,8 +194,8 @@ def _row(
 
     folder = _folder(options, name)
     path = folder / RESULTS
-    found = measure_once(path, settings, measure, lambda: training_conditions(load(folder).model))
-    return from_dict(Measured, found, str(path))
+    result = measure_once(path, settings, measure, lambda: training_conditions(load(folder).model))
+    return from_dict(TranslatorResult, result, str(path))
 
 
 def _last_metrics(path: Path) -> dict[str, float]:

@@ -17,7 +17,9 @@ import torch
 import tyro
 from rich.console import Console
 
-from foveate.data import ParallelText, Splits, open_source
+from foveate.data.sources import open_source
+from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError, at_least
 from foveate.experiments import bottleneck_report
 from foveate.experiments.bottleneck_report import Group, Times
@@ -198,7 +200,7 @@ def _by_length(recipe: Recipe, splits: Splits, options: Bottleneck, console: Con
     """Train a translator and measure its quality by groups of source lengths in words."""
     translator = learn(recipe, splits, console)
     sources, references = map(list, zip(*splits.test, strict=True))
-    found = [each.text for each in translator(sources, method="greedy")]
+    translations = [translation.text for translation in translator(sources, method="greedy")]
     return [
         {
             "shortest": group.shortest,
@@ -207,7 +209,7 @@ def _by_length(recipe: Recipe, splits: Splits, options: Bottleneck, console: Con
             "bleu": group.quality.bleu,
             "chrf": group.quality.chrf,
         }
-        for group in quality_by_length(sources, found, references, options.groups)
+        for group in quality_by_length(sources, translations, references, options.groups)
     ]
 
 
@@ -225,12 +227,14 @@ def _write(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
 
 def _times(translators: dict[str, Skill], run_of: Callable[..., None], lengths: Sequence[int], repeats: int) -> Times:
     """Seconds for one sentence of each length, by model; measurements are interleaved."""
-    found: Times = {name: {} for name in translators}
+    times: Times = {name: {} for name in translators}
     for length in lengths:
         tokens = torch.randint(
-            LEARNED.first_word, min(len(each.processor.reads.tokenizer) for each in translators.values()), (1, length)
+            LEARNED.first_word,
+            min(len(translator.processor.reads.tokenizer) for translator in translators.values()),
+            (1, length),
         )
-        runs = {name: partial(run_of, each.model, tokens, tokens) for name, each in translators.items()}
+        runs = {name: partial(run_of, translator.model, tokens, tokens) for name, translator in translators.items()}
         for name, seconds in side_by_side(runs, repeats).items():
-            found[name][length] = seconds
-    return found
+            times[name][length] = seconds
+    return times

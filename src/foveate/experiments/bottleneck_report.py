@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from foveate.experiments.comparison import Table
 from foveate.experiments.drawing import GREY, legend_below, line, panels, powers_of_two
 from foveate.experiments.measuring import exponent
+from foveate.viewer.plain_figure import PlainFigure
 
 Group = dict[str, float]
 """The quality of sentences of similar length: "shortest" and "longest" in words, "sentences", "bleu", "chrf"."""
@@ -26,20 +26,20 @@ def tables(qualities: Mapping[str, Sequence[Group]], times: Mapping[str, Times])
 
 def _quality(qualities: Mapping[str, Sequence[Group]]) -> Table:
     first = next(iter(qualities.values()))
-    found = Table(["words in the source", "sentences", *qualities], title="BLEU")
+    table = Table(["words in the source", "sentences", *qualities], title="BLEU")
     for number, group in enumerate(first):
         cells = [f"{groups[number]['bleu']:.1f}" for groups in qualities.values()]
-        found.rows.append([f"{group['shortest']:.0f}-{group['longest']:.0f}", f"{group['sentences']:.0f}", *cells])
-    return found
+        table.rows.append([f"{group['shortest']:.0f}-{group['longest']:.0f}", f"{group['sentences']:.0f}", *cells])
+    return table
 
 
 def _milliseconds(what: str, measured: Times) -> Table:
-    found = Table(["tokens n = m", *measured], title=f"Milliseconds a sentence, {what}")
+    table = Table(["tokens n = m", *measured], title=f"Milliseconds a sentence, {what}")
     for length in next(iter(measured.values())):
-        found.rows.append([f"{length:,}", *(f"{1000 * seconds[length]:,.1f}" for seconds in measured.values())])
+        table.rows.append([f"{length:,}", *(f"{1000 * seconds[length]:,.1f}" for seconds in measured.values())])
     grows = [f"n^{exponent(*_last(seconds)):.2f}" for seconds in measured.values()]
-    found.rows.append([f"grows, last {min(LAST, len(found.rows))}", *grows])
-    return found
+    table.rows.append([f"grows, last {min(LAST, len(table.rows))}", *grows])
+    return table
 
 
 def _last(seconds: Mapping[int, float]) -> tuple[list[int], list[float]]:
@@ -56,7 +56,7 @@ def notes(steps: int, joined: int) -> list[str]:
     ]
 
 
-def figure(qualities: Mapping[str, Sequence[Group]], times: Mapping[str, Times]) -> Figure:
+def figure(qualities: Mapping[str, Sequence[Group]], times: Mapping[str, Times]) -> PlainFigure:
     """BLEU by words, and time by tokens on logarithmic axes, with lines of slope n^1 and n^2."""
     drawn, grid = panels(1, 1 + len(times), width=4.4, height=3.6)
     by_length, *by_time = grid[0]
@@ -66,7 +66,7 @@ def figure(qualities: Mapping[str, Sequence[Group]], times: Mapping[str, Times])
     by_length.set(title="quality", xlabel="words in the source (middle of the group)", ylabel="BLEU", ylim=(0, None))
     for axes, (what, measured) in zip(by_time, times.items(), strict=True):
         for number, seconds in enumerate(measured.values()):
-            line(axes, number, list(seconds), [1000 * each for each in seconds.values()])
+            line(axes, number, list(seconds), [1000 * second for second in seconds.values()])
         _guides(axes, measured)
         axes.set(title=what, xlabel="tokens n = m", ylabel="ms a sentence")
     legend_below(drawn, by_length)

@@ -62,7 +62,7 @@ OPTIONS = Copying
 
 
 @dataclass(frozen=True)
-class Measured:
+class CopyAccuracy:
     """The share of tokens that are predicted right, in per cent, where those before are known."""
 
     model: str
@@ -76,13 +76,13 @@ def run(options: Copying, console: Console) -> Comparison:
     for name in ("steps", "batch_tokens", "width"):
         at_least(1, name, getattr(options, name))
     at_least(2, "vocabulary", options.vocabulary)
-    found, parameters = [], {}
+    results, parameters = [], {}
     for name, fields in MODELS.items():
         model = _train(options, fields)
         parameters[name] = sum(parameter.numel() for parameter in model.parameters())
-        found += [Measured(name, length, _accuracy(options, model, length)) for length in options.lengths]
-        console.print(f"{name}: {found[-1].accuracy:.1f} % of {found[-1].length:,} tokens", highlight=False)
-    return _report(options, found, parameters)
+        results += [CopyAccuracy(name, length, _accuracy(options, model, length)) for length in options.lengths]
+        console.print(f"{name}: {results[-1].accuracy:.1f} % of {results[-1].length:,} tokens", highlight=False)
+    return _report(options, results, parameters)
 
 
 def training_length(longest: int, progress: float, generator: random.Random) -> int:
@@ -115,7 +115,7 @@ def _train(options: Copying, fields: dict[str, Any]) -> nn.Module:
 def _predict(
     options: Copying, model: Callable[..., Output], rows: int, length: int, generator: torch.Generator | None = None
 ) -> tuple[Output, Int[Tensor, "B T"]]:
-    """What a model makes of some sequences, and the tokens that it should write."""
+    """Returns a model's output for some sequences, and the tokens that it should write."""
     source = torch.randint(FIRST, FIRST + options.vocabulary, (rows, length), generator=generator)
     target = source if options.order == "forward" else source.flip(1)
     known = F.pad(target[:, :-1], (1, 0), value=LEARNED.start)
@@ -129,13 +129,13 @@ def _accuracy(options: Copying, model: nn.Module, length: int) -> float:
     return 100 * float((output.logits.argmax(-1) == labels).float().mean())
 
 
-def _report(options: Copying, found: list[Measured], parameters: dict[str, int]) -> Comparison:
+def _report(options: Copying, results: list[CopyAccuracy], parameters: dict[str, int]) -> Comparison:
     table = Table(["tokens", *MODELS])
     figure, ((axes,),) = panels(1, 1, 5.5, 3.6)
     for length in options.lengths:
-        table.rows.append([f"{length:,}", *(f"{one.accuracy:.1f}" for one in found if one.length == length)])
+        table.rows.append([f"{length:,}", *(f"{result.accuracy:.1f}" for result in results if result.length == length)])
     for number, name in enumerate(MODELS):
-        line(axes, number, options.lengths, [one.accuracy for one in found if one.model == name], name)
+        line(axes, number, options.lengths, [result.accuracy for result in results if result.model == name], name)
     powers_of_two(axes, options.lengths)
     axes.set(xlabel="tokens of the sequence", title="tokens copied right, %", ylim=(0, 104))
     legend_below(figure, axes, 2)
@@ -148,5 +148,5 @@ def _report(options: Copying, found: list[Measured], parameters: dict[str, int])
         f"{options.lengths[-1]:,}. Parameters: {counts}."
     )
     return Comparison(
-        "Copies through one vector, and by attention", [table], {"": figure}, list(map(asdict, found)), [note]
+        "Copies through one vector, and by attention", [table], {"": figure}, list(map(asdict, results)), [note]
     )

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from foveate import bundle, tasks
@@ -15,6 +14,7 @@ from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.tasks.loading import recipe
 from foveate.tasks.recipe import Recipe
+from foveate.viewer.plain_figure import PlainFigure
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Degradation(Options):
 
 
 @dataclass(frozen=True)
-class Point:
+class ErrorPoint:
     """The errors at one step of a training, in percent."""
 
     preset: str
@@ -53,14 +53,14 @@ def run(options: Degradation, console: Console) -> Comparison:
         raise UserError("nothing to compare: give --presets at least one")
     for name in ("size", "epochs", "validate_every"):
         at_least(1, name, getattr(options, name))
-    found: list[Point] = []
+    points: list[ErrorPoint] = []
     for preset in options.presets:
         folder = options.runs / preset
         if not (folder / bundle.WEIGHTS).exists():
             tasks.train(_recipe(options, preset, folder))
-        found += read_points(preset, folder / "metrics.jsonl")
-        console.print(f"{preset}: training error {found[-1].training:.1f} %", highlight=False)
-    return _report(options, found)
+        points += read_points(preset, folder / "metrics.jsonl")
+        console.print(f"{preset}: training error {points[-1].training:.1f} %", highlight=False)
+    return _report(options, points)
 
 
 def _recipe(options: Degradation, preset: str, folder: Path) -> Recipe:
@@ -80,9 +80,9 @@ def _recipe(options: Degradation, preset: str, folder: Path) -> Recipe:
     )
 
 
-def read_points(preset: str, log: Path) -> list[Point]:
+def read_points(preset: str, log: Path) -> list[ErrorPoint]:
     """The errors that a training's metrics.jsonl tells of. Raises UserError if it tells of no validation."""
-    found, since = [], []
+    points, since = [], []
     for text in log.read_text(encoding="utf-8").splitlines():
         entry = json.loads(text)
         if "validation" not in entry:
@@ -91,23 +91,23 @@ def read_points(preset: str, log: Path) -> list[Point]:
         known = [100 * (1 - share) for share in since if share is not None]
         if known:
             error = 100 - entry["validation"]["accuracy"]
-            found.append(Point(preset, entry["step"], sum(known) / len(known), error))
+            points.append(ErrorPoint(preset, entry["step"], sum(known) / len(known), error))
         since = []
-    if not found:
+    if not points:
         raise UserError(f"{log} has no validation: validate more often, or train longer")
-    return found
+    return points
 
 
-def _report(options: Degradation, found: list[Point]) -> Comparison:
+def _report(options: Degradation, points: list[ErrorPoint]) -> Comparison:
     table = Table(["net", "training error, %", "validation error, %"])
     for preset in options.presets:
-        last = [point for point in found if point.preset == preset][-1]
+        last = [point for point in points if point.preset == preset][-1]
         table.rows.append([f"`{preset}`", f"{last.training:.2f}", f"{last.validation:.2f}"])
     return Comparison(
         "Degradation of plain nets",
         [table],
-        {"": _curves(options.presets, found)},
-        [asdict(point) for point in found],
+        {"": _curves(options.presets, points)},
+        [asdict(point) for point in points],
         [
             f"{options.epochs} epochs of {options.source} at {options.size} x {options.size} pixels. Errors of "
             "training are those of the images as they are learned from, moved and flipped, over the last "
@@ -116,12 +116,12 @@ def _report(options: Degradation, found: list[Point]) -> Comparison:
     )
 
 
-def _curves(presets: Sequence[str], found: list[Point]) -> Figure:
+def _curves(presets: Sequence[str], measured: list[ErrorPoint]) -> PlainFigure:
     """Training error to the left, validation error to the right."""
     figure, grid = panels(1, 2, sharey=True)
     for axes, side in zip(grid.flat, ("training", "validation"), strict=True):
         for number, preset in enumerate(presets):
-            points = [point for point in found if point.preset == preset]
+            points = [point for point in measured if point.preset == preset]
             line(axes, number, [point.step for point in points], [getattr(point, side) for point in points], preset)
         axes.set(xlabel="step", title=f"{side} error, %", ylim=(0, 60))
     legend_below(figure, grid.flat[0], columns=4)

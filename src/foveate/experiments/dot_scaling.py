@@ -49,8 +49,8 @@ class DotScaling(Options):
 
 
 @dataclass(frozen=True)
-class Measured:
-    """The mean over the draws."""
+class ScoreStatistics:
+    """Statistics of scores and weights, each the mean over the draws."""
 
     score: str
     vectors: str
@@ -71,7 +71,7 @@ def run(options: DotScaling, console: Console) -> Comparison:
     if not options.widths:
         raise UserError("no width to measure: give --widths at least one number")
     at_least(1, "widths", min(options.widths))
-    found = []
+    results = []
     for width in options.widths:
         draws = [torch.randn(options.positions, width) for _ in range(options.repeats)]
         projections = [torch.randn(width, width) / math.sqrt(width) for _ in range(options.repeats)]
@@ -85,8 +85,8 @@ def run(options: DotScaling, console: Console) -> Comparison:
             for vectors, pairs in sides.items():
                 parts = [_measure(queries, keys, score) for queries, keys in pairs]
                 variance, entropy, gradient = torch.tensor(parts).mean(0).tolist()
-                found.append(Measured(name, vectors, width, variance, entropy, gradient))
-    return _report(options, found)
+                results.append(ScoreStatistics(name, vectors, width, variance, entropy, gradient))
+    return _report(options, results)
 
 
 def _measure(q: Float[Tensor, "T D"], k: Float[Tensor, "S D"], score: Score) -> tuple[float, float, float]:
@@ -100,10 +100,10 @@ def _measure(q: Float[Tensor, "T D"], k: Float[Tensor, "S D"], score: Score) -> 
     return float(scores.var()), float(entropy), float(gradient.square().mean(-1).sqrt().median())
 
 
-def _report(options: DotScaling, found: list[Measured]) -> Comparison:
+def _report(options: DotScaling, results: list[ScoreStatistics]) -> Comparison:
     cases = [(score, vectors) for vectors in VECTORS for score in SCORES]
     names = {case: f"{case[0]}, {VECTORS[case[1]]}" for case in cases}
-    chosen = {case: [part for part in found if (part.score, part.vectors) == case] for case in cases}
+    chosen = {case: [result for result in results if (result.score, result.vectors) == case] for case in cases}
     variances, entropies, gradients = (
         Table(["D", *names.values()], title=title)
         for title in (
@@ -112,18 +112,18 @@ def _report(options: DotScaling, found: list[Measured]) -> Comparison:
             "Gradient that arrives at the scores",
         )
     )
-    for place, width in enumerate(options.widths):
-        parts = [chosen[case][place] for case in cases]
-        variances.rows.append([f"{width:,}", *(f"{part.variance:.2f}" for part in parts)])
-        entropies.rows.append([f"{width:,}", *(f"{part.entropy:.2f}" for part in parts)])
-        gradients.rows.append([f"{width:,}", *(f"{part.gradient:.1e}" for part in parts)])
+    for index, width in enumerate(options.widths):
+        parts = [chosen[case][index] for case in cases]
+        variances.rows.append([f"{width:,}", *(f"{result.variance:.2f}" for result in parts)])
+        entropies.rows.append([f"{width:,}", *(f"{result.entropy:.2f}" for result in parts)])
+        gradients.rows.append([f"{width:,}", *(f"{result.gradient:.1e}" for result in parts)])
     figure, (axes,) = panels(1, 3, 4.2, 3.4)
     for number, case in enumerate(cases):
         parts = chosen[case]
-        line(axes[2], number, options.widths, [part.variance for part in parts], names[case])
-        line(axes[0], number, options.widths, [part.entropy for part in parts], names[case])
-        line(axes[1], number, options.widths, [max(part.gradient, ZERO) for part in parts], names[case])
-    most, top = math.log(options.positions), max(0.1, 1.5 * max(part.gradient for part in found))
+        line(axes[2], number, options.widths, [result.variance for result in parts], names[case])
+        line(axes[0], number, options.widths, [result.entropy for result in parts], names[case])
+        line(axes[1], number, options.widths, [max(result.gradient, ZERO) for result in parts], names[case])
+    most, top = math.log(options.positions), max(0.1, 1.5 * max(result.gradient for result in results))
     axes[0].axhline(most, color=GREY, linewidth=0.8, linestyle=":")
     axes[0].text(options.widths[-1], 1.015 * most, f"log {options.positions}: all alike", ha="right", **WORDS)
     axes[0].set(title="entropy of the weights, nats", ylim=(0, 1.12 * most))
@@ -132,15 +132,15 @@ def _report(options: DotScaling, found: list[Measured]) -> Comparison:
     axes[2].plot(options.widths, [width**0.5 for width in options.widths], color=GREY, linestyle=":", linewidth=1)
     axes[2].text(options.widths[-1], options.widths[-1] ** 0.5, "norm of (1, ..., 1)", ha="right", **WORDS)
     axes[2].set(title="variance of the scores", yscale="log")
-    for each in axes:
-        powers_of_two(each, options.widths)
-        each.set_xlabel("width D")
+    for plot in axes:
+        powers_of_two(plot, options.widths)
+        plot.set_xlabel("width D")
     legend_below(figure, axes[0], 3)
     return Comparison(
         "Dot against scaled dot",
         [variances, entropies, gradients],
         {"": figure},
-        [asdict(part) for part in found],
+        [asdict(result) for result in results],
         [
             f"{options.positions} standard normal vectors attend to each other, {options.repeats} times. Bare: each "
             "is query and key as it is, so that its product with itself is about D. Projected: keys are vectors "

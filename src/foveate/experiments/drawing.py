@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+
+from foveate.viewer.plain_figure import PlainFigure
 
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"]
 """A palette for colour-blind readers (Okabe and Ito 2008)."""
@@ -15,9 +16,9 @@ MARKS = ["o", "s", "^", "D", "v", "P", "X"]
 GREY = "#757575"
 
 
-def panels(rows: int, columns: int, width: float = 4.2, height: float = 3.2, **sharing: Any) -> tuple[Figure, Any]:
+def panels(rows: int, columns: int, width: float = 4.2, height: float = 3.2, **sharing: Any) -> tuple[PlainFigure, Any]:
     """A figure and its grid of axes, (rows, columns); sizes of one panel in inches."""
-    figure = Figure(figsize=(columns * width, rows * height), dpi=144, layout="constrained")
+    figure = PlainFigure(figsize=(columns * width, rows * height), dpi=144, layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, **sharing)
     for axes in grid.flat:
         axes.spines[["top", "right"]].set_visible(False)
@@ -40,6 +41,6 @@ def powers_of_two(axes: Axes, sizes: Sequence[int]) -> None:
     axes.minorticks_off()
 
 
-def legend_below(figure: Figure, axes: Axes, columns: int = 5) -> None:
+def legend_below(figure: PlainFigure, axes: Axes, columns: int = 5) -> None:
     """One legend below all panels."""
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False)

@@ -15,8 +15,10 @@ from torch import Tensor, nn
 
 from foveate import tasks
 from foveate.contracts import Tokenizer
-from foveate.data import LabelledText, Splits, open_source
 from foveate.data.ragged import padded, within_budget
+from foveate.data.sources import open_source
+from foveate.data.sources.splits import Splits
+from foveate.data.text.labelled import LabelledText
 from foveate.data.text.neighbours import BothWays
 from foveate.data.tokens.characters import OpenVocabulary
 from foveate.data.tokens.tokenizers import train_words
@@ -124,9 +126,10 @@ def run(options: ElmoFeatures, console: Console) -> Comparison:
 
 def _read(text: LabelledText, names: Sequence[str], words: Tokenizer, model: Elmo, elmo_words: OpenVocabulary) -> Part:
     """The texts cut into ELMo's words; the classifier's vocabulary has the same cuts."""
-    texts, labels = [each.text for each in text], np.array([names.index(each.label) for each in text])
+    texts, labels = [example.text for example in text], np.array([names.index(example.label) for example in text])
     own, others = (
-        [np.array([LEARNED.start, *row, LEARNED.end]) for row in each.encode(texts)] for each in (words, elmo_words)
+        [np.array([LEARNED.start, *row, LEARNED.end]) for row in tokenizer.encode(texts)]
+        for tokenizer in (words, elmo_words)
     )
     layers: list[Any] = [None] * len(texts)
     lengths = np.array([len(row) for row in others])
@@ -134,9 +137,9 @@ def _read(text: LabelledText, names: Sequence[str], words: Tokenizer, model: Elm
     for group in within_budget(np.argsort(lengths), lengths, BUDGET):
         inputs = way.hide([others[row] for row in group], None).inputs
         with torch.inference_mode():
-            found = model.layers(**inputs)
-        for place, row in enumerate(group):
-            layers[row] = found[:, place, : lengths[row]].half().clone()
+            states = model.layers(**inputs)
+        for index, row in enumerate(group):
+            layers[row] = states[:, index, : lengths[row]].half().clone()
     return Part(own, layers, labels)
 
 
@@ -148,7 +151,7 @@ def _train(model: FeatureClassifier, parts: Sequence[Part], options: ElmoFeature
     generator = np.random.default_rng(options.seed)
     steps = options.epochs * sum(1 for _ in within_budget(*_sorted(train), BUDGET))
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 1e-3, steps)
-    found = []
+    accuracies = []
     for _ in range(options.epochs):
         model.train()
         for group, inputs in train.batches(generator):
@@ -158,8 +161,8 @@ def _train(model: FeatureClassifier, parts: Sequence[Part], options: ElmoFeature
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             schedule.step()
-        found.append((_accuracy(model, validation), _accuracy(model, test)))
-    return max(found, key=lambda pair: pair[0])
+        accuracies.append((_accuracy(model, validation), _accuracy(model, test)))
+    return max(accuracies, key=lambda pair: pair[0])
 
 
 def _sorted(part: Part) -> tuple[np.ndarray, np.ndarray]:

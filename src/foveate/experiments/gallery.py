@@ -11,8 +11,8 @@ from pathlib import Path
 
 from foveate.child_processes import child_environment
 from foveate.errors import UserError, unknown
-from foveate.experiments.gallery_page import Entry, gallery_page
-from foveate.experiments.gallery_rows import ROWS, Row
+from foveate.experiments.gallery_page import GalleryEntry, gallery_page
+from foveate.experiments.gallery_rows import ROWS, GalleryRow
 from foveate.files import check_writable, written
 
 PAGE = "index.html"
@@ -20,7 +20,7 @@ LOG = "log.txt"
 """File in a row's folder with everything that its commands printed."""
 
 
-def find_rows(names: Sequence[str], budget: float | None) -> list[Row]:
+def find_rows(names: Sequence[str], budget: float | None) -> list[GalleryRow]:
     """The rows of these names, or all without names; with a budget in minutes, those that fit, in order.
 
     Raises UserError for an unknown name and where nothing fits.
@@ -43,7 +43,7 @@ def find_rows(names: Sequence[str], budget: float | None) -> list[Row]:
     return fitting
 
 
-def build_gallery(rows: Sequence[Row], out: Path, tell: Callable[[str], None]) -> list[str]:
+def build_gallery(rows: Sequence[GalleryRow], out: Path, tell: Callable[[str], None]) -> list[str]:
     """Make the rows and the page `out`/index.html, which also shows what was made there before.
 
     Returns the names of the rows that failed. The page is written anew after each row, so that it can be read early.
@@ -67,7 +67,7 @@ def command_line(command: str, folder: Path) -> list[str]:
     return [word.replace("{out}", str(folder)) for word in shlex.split(command)]
 
 
-def _make(row: Row, folder: Path) -> str:
+def _make(row: GalleryRow, folder: Path) -> str:
     """Run the commands of a row. Returns what went wrong, or an empty text."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOG).open("w", encoding="utf-8") as log:
@@ -89,12 +89,12 @@ def _make(row: Row, folder: Path) -> str:
     return f"{missing[0]} was not written; {folder / LOG} has the output" if missing else ""
 
 
-def _entries(asked: Iterable[Row], out: Path, problems: dict[str, str]) -> list[Entry]:
-    """What the page shows: rows that were asked for or made before, in the order of the list."""
+def _entries(asked: Iterable[GalleryRow], out: Path, problems: dict[str, str]) -> list[GalleryEntry]:
+    """Returns the entries of the page: rows that were asked for or made before, in the order of the list."""
     wanted, entries = {row.name for row in asked}, []
     for row in ROWS:
         files = [f"{row.name}/{name}" for name in row.results if (out / row.name / name).is_file()]
         if files or row.name in wanted:
-            commands = [shlex.join(["foveate", *command_line(each, out / row.name)]) for each in row.commands]
-            entries.append(Entry(row.name, row.shows, commands, files, row.page, problems.get(row.name, "")))
+            commands = [shlex.join(["foveate", *command_line(command, out / row.name)]) for command in row.commands]
+            entries.append(GalleryEntry(row.name, row.shows, commands, files, row.page, problems.get(row.name, "")))
     return entries

@@ -16,7 +16,7 @@ pre { background: #f3f3f5; padding: .5rem .8rem; white-space: pre-wrap; overflow
 
 
 @dataclass(frozen=True)
-class Entry:
+class GalleryEntry:
     """A picture on the page. `files` are paths from the page, of pictures and of pages (.html)."""
 
     name: str
@@ -27,7 +27,7 @@ class Entry:
     problem: str = ""
 
 
-def gallery_page(entries: Sequence[Entry]) -> str:
+def gallery_page(entries: Sequence[GalleryEntry]) -> str:
     """The page as HTML; every text is escaped, and every path is quoted."""
     head = f'<meta charset="utf-8"><title>foveate: gallery</title><style>{STYLE}</style>'
     body = "".join(_section(entry) for entry in entries)
@@ -35,7 +35,7 @@ def gallery_page(entries: Sequence[Entry]) -> str:
     return f'<!doctype html><html lang="en"><head>{head}</head><body><h1>Gallery</h1>{about}{body}</body></html>\n'
 
 
-def _section(entry: Entry) -> str:
+def _section(entry: GalleryEntry) -> str:
     shows = html.escape(entry.shows)
     files = "".join(_file(name, shows) for name in entry.files)
     problem = f'<p class="problem">{html.escape(entry.problem)}</p>' if entry.problem else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Row:
+class GalleryRow:
     """A picture, or several, with the commands that make them."""
 
     name: str
@@ -22,10 +22,10 @@ class Row:
     """The page of the documentation that explains the picture."""
 
 
-def _bench(name: str, shows: str, minutes: float, page: str, *pictures: str) -> Row:
+def _bench(name: str, shows: str, minutes: float, page: str, *pictures: str) -> GalleryRow:
     """A comparison of `foveate bench`, which draws one picture of its own name or several."""
     drawn = pictures or (f"{name}.png",)
-    return Row(name, shows, (f"bench {name} --out {{out}}",), drawn, minutes, f"docs/{page}.md")
+    return GalleryRow(name, shows, (f"bench {name} --out {{out}}",), drawn, minutes, f"docs/{page}.md")
 
 
 SHORT = "--learning-rate 0.003 --schedule linear --warmup 100 --validate-every 200 --average 1 --threads 1"
@@ -81,7 +81,7 @@ ROWS = (
         3,
         "comparisons",
     ),
-    Row(
+    GalleryRow(
         "alignment",
         "Where an RNN with attention and a Transformer look while they translate messages of emoji names",
         ("demo --out {out}",),
@@ -89,7 +89,7 @@ ROWS = (
         9,
         "docs/translation.md",
     ),
-    Row(
+    GalleryRow(
         "heads",
         "Where a small Transformer looks while it writes, and a page with every head of every layer",
         (
@@ -101,7 +101,7 @@ ROWS = (
         5,
         "docs/looking.md",
     ),
-    Row(
+    GalleryRow(
         "saccades",
         "Where a captioner looks in a scene of emoji, word by word",
         (
@@ -113,7 +113,7 @@ ROWS = (
         10,
         "docs/captions.md",
     ),
-    Row(
+    GalleryRow(
         "spectrogram",
         "A spectrogram with the words that Whisper hears, above the attention of each token",
         (
@@ -124,7 +124,7 @@ ROWS = (
         8,
         "docs/whisper.md",
     ),
-    Row(
+    GalleryRow(
         "boxes",
         "Boxes around the emoji of a scene, and where the query of each box looks",
         (
@@ -138,7 +138,7 @@ ROWS = (
         26,
         "docs/detection.md",
     ),
-    Row(
+    GalleryRow(
         "walk",
         "The words of an instruction that each action on a map attends to",
         (
@@ -153,7 +153,7 @@ ROWS = (
     _bench(
         "degradation", "Training and validation error of plain and residual nets of 20 and 56 layers", 33, "degradation"
     ),
-    Row(
+    GalleryRow(
         "words",
         "The words that a classifier of film reviews looks at",
         (
@@ -164,7 +164,7 @@ ROWS = (
         3,
         "docs/classification.md",
     ),
-    Row(
+    GalleryRow(
         "tags",
         "Where each word of a sentence looks in a Transformer that tags parts of speech",
         (
@@ -175,7 +175,7 @@ ROWS = (
         3,
         "docs/tagging.md",
     ),
-    Row(
+    GalleryRow(
         "answers",
         "Where a model looks in a scene of emoji while it answers a question",
         (
@@ -188,7 +188,7 @@ ROWS = (
         4,
         "docs/answers.md",
     ),
-    Row(
+    GalleryRow(
         "fine-tuning",
         "Loss and accuracy of a classifier of film sentences from MiniLM, and from nothing",
         (
@@ -203,7 +203,7 @@ ROWS = (
         3,
         "docs/fine-tuning.md",
     ),
-    Row(
+    GalleryRow(
         "rlhf",
         "Reward, distance and length of the texts of a language model that learns from rewards",
         (
@@ -220,7 +220,7 @@ ROWS = (
         4,
         "docs/rlhf.md",
     ),
-    Row(
+    GalleryRow(
         "language",
         "Loss, accuracy and bits per byte of a recurrent language model over the steps of its training",
         (

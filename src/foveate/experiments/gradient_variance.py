@@ -33,9 +33,9 @@ def gradient_variance(model: nn.Module, batch: Batch, seed: int, draws: int = 20
         module.train(isinstance(module, Hard))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        found = _measure(model, batch, draws)
+        variance = _measure(model, batch, draws)
     model.eval()
-    return found
+    return variance
 
 
 def _measure(model: nn.Module, batch: Batch, draws: int) -> GradientVariance | None:
@@ -48,17 +48,17 @@ def _measure(model: nn.Module, batch: Batch, draws: int) -> GradientVariance | N
             return None
         _, rewards, _ = smoothed_cross_entropy(output.logits, batch.labels.masked_fill(~counts, 0), counts, 0.0)
         expected = output.choices.baseline.detach()
-        for baseline, found in ((torch.zeros_like(expected), without), (expected, learned)):
+        for baseline, gradients in ((torch.zeros_like(expected), without), (expected, learned)):
             choices = replace(output.choices, baseline=baseline)
-            found.append(_gradient(model, choices, rewards, counts))
+            gradients.append(_gradient(model, choices, rewards, counts))
     return GradientVariance(_variance(without), _variance(learned))
 
 
 def _gradient(model: nn.Module, choices: Choices, rewards: Tensor, counts: Tensor) -> Float[Tensor, "P"]:
     """The gradient of the choices, for all parameters, as one vector."""
     total = reinforce(choices, rewards, counts, weight=1.0, entropy_bonus=0.0).total
-    found = torch.autograd.grad(total, list(model.parameters()), retain_graph=True, allow_unused=True)
-    return torch.cat([gradient.flatten() for gradient in found if gradient is not None])
+    gradients = torch.autograd.grad(total, list(model.parameters()), retain_graph=True, allow_unused=True)
+    return torch.cat([gradient.flatten() for gradient in gradients if gradient is not None])
 
 
 def _variance(gradients: Sequence[Tensor]) -> float:

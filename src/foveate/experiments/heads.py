@@ -51,7 +51,7 @@ def run(options: Heads, console: Console) -> Comparison:
     at_least(1, "repeats", options.repeats)
     architectures = {name: {**SMALL_TRANSLATOR, **ROWS[name]} for name in options.rows}
     folders = {name: options.out / "heads" / name.replace(", ", "-").replace(" ", "-") for name in options.rows}
-    found = {
+    results = {
         name: train_row(
             "translate",
             {**TRANSLATOR, "architecture": architectures[name]},
@@ -67,7 +67,7 @@ def run(options: Heads, console: Console) -> Comparison:
         for length in LENGTHS
     }
     table = Table(["heads", "BLEU", "chrF", "parameters", *(f"step, {length} tokens, ms" for length in LENGTHS)])
-    for name, row in found.items():
+    for name, row in results.items():
         quality = f"{row.metrics['bleu']:.1f}", f"{row.metrics['chrf']:.1f}"
         times = (f"{speeds[length][name]:.0f}" for length in LENGTHS)
         table.rows.append([name, *quality, f"{row.parameters:,}", *times])
@@ -75,11 +75,11 @@ def run(options: Heads, console: Console) -> Comparison:
         "Heads of attention",
         [table],
         {},
-        {"rows": {name: asdict(row) for name, row in found.items()}, "milliseconds": speeds},
+        {"rows": {name: asdict(row) for name, row in results.items()}, "milliseconds": speeds},
         [
             f"Translators of emoji names, 2+2 blocks of width 128, {options.steps:,} steps, 500 validation messages by "
             f"greedy search, one seed. Time: a training step of {LENGTHS[-1]} tokens of source and target in rows of "
-            "so many tokens.",
+            "this many tokens.",
             *conditions_note({name: folder / RESULTS for name, folder in folders.items()}),
         ],
     )

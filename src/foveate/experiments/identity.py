@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import cast
 
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
@@ -19,6 +18,7 @@ from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.models.vision.resnet import ResNet
 from foveate.nn import ConvNorm
+from foveate.viewer.plain_figure import PlainFigure
 
 WAYS = {
     "residual": ("resnet20", False),
@@ -60,16 +60,16 @@ def run(options: Identity, console: Console) -> Comparison:
         at_least(2, name, getattr(options, name))
     if len(options.blocks) != 3 or min(options.blocks) < 3:
         raise UserError(f"blocks are {' '.join(map(str, options.blocks))}, but must be 3 numbers, each at least 3")
-    found = []
+    results = []
     pixels = torch.randn(options.images, 1, options.side, options.side, dtype=torch.float64)
     for way, (preset, identity) in WAYS.items():
         torch.manual_seed(options.seed)
         shallow = cast(ResNet, models.create(preset, classes=10, channels=1)).double().eval()
         for scale in options.scales:
             deep = deepen(shallow, options.blocks, scale, identity)
-            found.append(Kept(way, scale, *_compare(_features(shallow, pixels), _features(deep, pixels))))
-            console.print(f"{way}, {scale:g}: correlation {found[-1].correlation:.3f}", highlight=False)
-    return _report(options, found)
+            results.append(Kept(way, scale, *_compare(_features(shallow, pixels), _features(deep, pixels))))
+            console.print(f"{way}, {scale:g}: correlation {results[-1].correlation:.3f}", highlight=False)
+    return _report(options, results)
 
 
 def deepen(shallow: ResNet, blocks: tuple[int, ...], scale: float, identity: bool) -> ResNet:
@@ -98,23 +98,23 @@ def _features(model: ResNet, pixels: Tensor) -> Tensor:
 
 
 def _compare(shallow: Tensor, deep: Tensor) -> tuple[float, float]:
-    centred = [(each - each.mean(0)).flatten() for each in (shallow, deep)]
-    norms = [float(each.norm()) for each in centred]
+    centred = [(features - features.mean(0)).flatten() for features in (shallow, deep)]
+    norms = [float(features.norm()) for features in centred]
     correlation = float(centred[0] @ centred[1]) / (norms[0] * norms[1]) if min(norms) else 0.0
     return correlation, float((shallow - deep).abs().max() / shallow.abs().max())
 
 
-def _report(options: Identity, found: list[Kept]) -> Comparison:
+def _report(options: Identity, results: list[Kept]) -> Comparison:
     table = Table(["weights of the added layers, times", *WAYS])
     for scale in options.scales:
-        kept = [part.correlation for part in found if part.scale == scale]
-        table.rows.append([f"{scale:g}", *(f"{each:.3f}" for each in kept)])
+        kept = [result.correlation for result in results if result.scale == scale]
+        table.rows.append([f"{scale:g}", *(f"{value:.3f}" for value in kept)])
     depths = 6 * 3 + 2, 2 * sum(options.blocks) + 2
     return Comparison(
         "Layers that change nothing",
         [table],
-        {"": _curves(options, found)},
-        [asdict(part) for part in found],
+        {"": _curves(options, results)},
+        [asdict(result) for result in results],
         [
             f"Correlation of the features of a net of {depths[1]} layers with those of a net of {depths[0]} that it "
             f"contains, over {options.images} random images. Nothing is trained: batch norm only multiplies by "
@@ -123,11 +123,11 @@ def _report(options: Identity, found: list[Kept]) -> Comparison:
     )
 
 
-def _curves(options: Identity, found: list[Kept]) -> Figure:
+def _curves(options: Identity, results: list[Kept]) -> PlainFigure:
     figure, grid = panels(1, 1, width=5.2)
     (axes,) = grid.flat
     for number, way in enumerate(WAYS):
-        line(axes, number, options.scales, [part.correlation for part in found if part.way == way], way)
+        line(axes, number, options.scales, [result.correlation for result in results if result.way == way], way)
     axes.set(xlabel="weights of the added layers, times", ylabel="correlation with the shallower net")
     legend_below(figure, axes, columns=3)
     return figure

@@ -13,15 +13,15 @@ from torch import nn
 
 from foveate import models
 from foveate.contracts import Batch
-from foveate.data import open_source
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat
+from foveate.data.sources import open_source
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Options
 from foveate.experiments.flops import flops
 from foveate.experiments.measurement_cache import measure_once
-from foveate.forms.image import Image
+from foveate.forms.image import SquareImage
 from foveate.forms.label import Label, count_labels
 from foveate.forms.processor import Processor
 from foveate.training import CrossEntropy, Training
@@ -31,7 +31,7 @@ from foveate.training.update import Updater
 
 @dataclass
 class ImageOptions(Options):
-    """Which images the rows of a table learn, and how."""
+    """The images that the rows of a table learn, and how."""
 
     source: str = "fashion-mnist"
     """Images by name: see `foveate data`."""
@@ -54,7 +54,7 @@ class ImageOptions(Options):
 
 @dataclass(frozen=True)
 class ImageRow:
-    """What was measured of one row."""
+    """The measurements of one row."""
 
     accuracy: float
     """On images held out, in percent."""
@@ -80,12 +80,12 @@ class ImageRows:
     def train(
         self, name: str, preset: str, changes: Mapping[str, Any], *, steps: int | None = None, budget: float = 0
     ) -> ImageRow:
-        """A row: a preset with changes of its sizes, trained for so many steps or within a budget of operations."""
-        names = {one.name for one in fields(ImageOptions)} - {"out", "threads"}
+        """A row: a preset with changes of its sizes, trained for `steps` steps or within a budget of operations."""
+        names = {field.name for field in fields(ImageOptions)} - {"out", "threads"}
         chosen = {name: getattr(self._options, name) for name in sorted(names)}
         of = {**chosen, "preset": preset, "changes": dict(changes), "steps": steps, "budget": budget}
-        found = measure_once(self.path(name), of, lambda: asdict(self._train(preset, changes, steps, budget)))
-        row = ImageRow(**found)
+        values = measure_once(self.path(name), of, lambda: asdict(self._train(preset, changes, steps, budget)))
+        row = ImageRow(**values)
         self._console.print(f"{name}: {row.accuracy:.1f} % after {row.steps:,} steps", highlight=False)
         return row
 
@@ -119,7 +119,7 @@ class ImageRows:
         splits = open_source(options.source, task="classify-image")
         channels = 1 if splits.train[0].read().mode == "L" else 3
         labels = count_labels(example.label for example in splits.train)
-        processor = Processor(Image(format=ImageFormat(options.size, channels)), Label(labels))
+        processor = Processor(SquareImage(format=ImageFormat(options.size, channels)), Label(labels))
         held_out = Dataset("validation", splits.dev.some(options.validation_images), "images")
         validation = list(BucketedBatches(OneBucket(held_out, processor), 250, 0).in_order())
         batches = BucketedBatches(OneBucket(splits.train, processor), options.batch, options.seed)

@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass
 
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from foveate import models
@@ -11,6 +10,7 @@ from foveate.errors import at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.experiments.flops import flops
+from foveate.viewer.plain_figure import PlainFigure
 
 WINNERS = {
     "alexnet": ("AlexNet, winner of 2012", 16.4),
@@ -45,8 +45,8 @@ class ImageNet(Options):
 
 
 @dataclass(frozen=True)
-class Counted:
-    """A model of 1,000 classes."""
+class ImageNetModel:
+    """A model of 1,000 classes: its published quality and its counted size."""
 
     preset: str
     name: str
@@ -78,16 +78,16 @@ def run(options: ImageNet, console: Console) -> Comparison:
     )
 
 
-def _count(preset: str, published: tuple[str, float], side: int) -> Counted:
+def _count(preset: str, published: tuple[str, float], side: int) -> ImageNetModel:
     model = models.create(preset, device="meta", classes=1000).eval()
     pixels = torch.empty(1, 3, side, side, device="meta")
     with torch.no_grad():
         operations = flops(lambda: model(pixels))
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return Counted(preset, *published, parameters, operations)
+    return ImageNetModel(preset, *published, parameters, operations)
 
 
-def _table(heading: str, title: str, counted: list[Counted]) -> Table:
+def _table(heading: str, title: str, counted: list[ImageNetModel]) -> Table:
     table = Table(["model", "preset", heading, "parameters, millions", "GFLOP"], title=title)
     for part in counted:
         numbers = f"{part.published:g}", f"{part.parameters / 1e6:.1f}", f"{part.flops / 1e9:.1f}"
@@ -95,11 +95,11 @@ def _table(heading: str, title: str, counted: list[Counted]) -> Table:
     return table
 
 
-def _scatter(later: list[Counted]) -> Figure:
+def _scatter(later: list[ImageNetModel]) -> PlainFigure:
     """Accuracy by operations; the sizes of a family are joined."""
     figure, grid = panels(1, 1, width=5.6)
     (axes,) = grid.flat
-    families: dict[str, list[Counted]] = {}
+    families: dict[str, list[ImageNetModel]] = {}
     for part in later:
         families.setdefault(part.preset.partition("-")[0].rstrip("0123456789"), []).append(part)
     for number, parts in enumerate(families.values()):

@@ -17,7 +17,7 @@ from foveate.errors import UserError, at_least
 from foveate.experiments import layers_report
 from foveate.experiments.comparison import Comparison, Options, check_growing
 from foveate.experiments.flops import flops
-from foveate.experiments.layers_report import Measured
+from foveate.experiments.layers_report import LayerCost
 from foveate.experiments.measuring import Run, memory, side_by_side
 from foveate.nn import Recurrent
 
@@ -118,20 +118,20 @@ def prepare(options: Layers, name: str, size: tuple[int, int], training: bool) -
 def run(options: Layers, console: Console) -> Comparison:
     """Measure all layers at all sizes. Raises UserError for invalid sizes."""
     options.check()
-    found = []
+    costs = []
     for size in options.sizes:
         console.print(f"length {size[0]:,}, width {size[1]:,}", highlight=False)
-        found += _measure(options, size)
-    return layers_report.comparison(options, found)
+        costs += _measure(options, size)
+    return layers_report.comparison(options, costs)
 
 
-def _measure(options: Layers, size: tuple[int, int]) -> list[Measured]:
+def _measure(options: Layers, size: tuple[int, int]) -> list[LayerCost]:
     """All layers at one size, interleaved."""
     cases = [(name, training) for training in (False, True) for name in LAYERS]
     runs = {case: prepare(options, case[0], size, case[1]) for case in cases}
     seconds = side_by_side(runs, options.repeats)
     return [
-        Measured(*case, *size, seconds[case], memory(prepare, options, case[0], size, case[1]), flops(runs[case]))
+        LayerCost(*case, *size, seconds[case], memory(prepare, options, case[0], size, case[1]), flops(runs[case]))
         for case in cases
     ]
 

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from foveate.experiments import structure_report
 from foveate.experiments.comparison import Comparison, Table
 from foveate.experiments.drawing import legend_below, line, panels, powers_of_two
 from foveate.experiments.measuring import exponent
+from foveate.viewer.plain_figure import PlainFigure
 
 THEORY = {
     "recurrent": "n d²",
@@ -30,8 +29,8 @@ MODES = {False: "forward", True: "training"}
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One layer at one size."""
+class LayerCost:
+    """Time, memory and operations of one layer at one size."""
 
     layer: str
     training: bool
@@ -54,10 +53,10 @@ class Sweep:
 
     axis: str
     sizes: list[int]
-    parts: list[Measured]
+    parts: list[LayerCost]
 
     def values(self, measure: str) -> list[float]:
-        return [float(getattr(part, measure)) for part in self.parts]
+        return [float(getattr(cost, measure)) for cost in self.parts]
 
     def exponent(self, measure: str) -> float:
         """The exponent of growth over the upper half of the sizes, where constant costs hardly matter."""
@@ -65,7 +64,7 @@ class Sweep:
         return exponent(self.sizes[start:], self.values(measure)[start:])
 
 
-def comparison(options: Any, found: Sequence[Measured]) -> Comparison:
+def comparison(options: Any, costs: Sequence[LayerCost]) -> Comparison:
     """`options` are those of `layers.Layers`."""
 
     def sweep(axis: str, layer: str, training: bool) -> Sweep:
@@ -73,18 +72,18 @@ def comparison(options: Any, found: Sequence[Measured]) -> Comparison:
         fixed = {"length": options.widths, "width": options.lengths}[axis]
         middle, other = fixed[len(fixed) // 2], {"length": "width", "width": "length"}[axis]
         parts = {
-            getattr(part, axis): part
-            for part in found
-            if (part.layer, part.training, getattr(part, other)) == (layer, training, middle)
+            getattr(cost, axis): cost
+            for cost in costs
+            if (cost.layer, cost.training, getattr(cost, other)) == (layer, training, middle)
         }
         return Sweep(axis, list(sizes), [parts[size] for size in sizes])
 
-    memory = all(part.bytes is not None for part in found)
+    memory = all(cost.bytes is not None for cost in costs)
     return Comparison(
         title="Four ways to process a sequence",
         tables=[_exponents(sweep), _largest(options, sweep), structure_report.table(options)],
         figures={"": _curves(options, sweep, memory), "steps": structure_report.figure(options)},
-        raw=[asdict(part) for part in found],
+        raw=[asdict(cost) for cost in costs],
         notes=_notes(options, memory),
     )
 
@@ -118,11 +117,11 @@ def _largest(options: Any, sweep: Sweeps) -> Table:
     return table
 
 
-def _mebibytes(part: Measured) -> str:
+def _mebibytes(part: LayerCost) -> str:
     return "-" if part.bytes is None else f"{part.memory:,.1f}"
 
 
-def _curves(options: Any, sweep: Sweeps, memory: bool) -> Figure:
+def _curves(options: Any, sweep: Sweeps, memory: bool) -> PlainFigure:
     """A row of panels for each measure, without memory if it is unknown."""
     measures = {measure: label for measure, label in MEASURES.items() if memory or measure != "memory"}
     figure, grid = panels(len(measures), 4, 3.3, 2.6, sharey="row")
@@ -131,11 +130,11 @@ def _curves(options: Any, sweep: Sweeps, memory: bool) -> Figure:
         row[0].set_ylabel(label)
         for axes, (axis, training) in zip(row, columns, strict=True):
             for number, layer in enumerate(THEORY):
-                found = sweep(axis, layer, training)
+                swept = sweep(axis, layer, training)
                 how = {"linestyle": ":"} if layer == ON_TOP else {}
-                line(axes, number, found.sizes, found.values(measure), f"{layer}: {THEORY[layer]}", **how)
+                line(axes, number, swept.sizes, swept.values(measure), f"{layer}: {THEORY[layer]}", **how)
             axes.set_yscale("log")
-            powers_of_two(axes, found.sizes)
+            powers_of_two(axes, swept.sizes)
             axes.set_xlabel(f"{axis} {'n' if axis == 'length' else 'd'}")
     for axes, (axis, training) in zip(grid[0], columns, strict=True):
         axes.set_title(f"{MODES[training]}, by {axis}", fontsize=10)

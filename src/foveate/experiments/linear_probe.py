@@ -12,19 +12,19 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from foveate import tasks
-from foveate.data import open_source
 from foveate.data.images.labelled import LabelledImage
+from foveate.data.sources import open_source
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import GREY, line, panels
 from foveate.nn import TransformerStack
 from foveate.tasks.skill import Skill
+from foveate.viewer.plain_figure import PlainFigure
 
 DECAYS = (1e-4, 1e-3, 1e-2)
 """Weights of the squared weights in the loss of a classifier, of which validation images choose one."""
@@ -48,8 +48,8 @@ class LinearProbe(Options):
 
 
 @dataclass(frozen=True)
-class Probed:
-    """What a linear classifier reads, and how often it is right, in percent."""
+class ProbeAccuracy:
+    """The features of a linear classifier, and how often it is right, in percent."""
 
     features: str
     validation: float
@@ -71,27 +71,27 @@ def run(options: LinearProbe, console: Console) -> Comparison:
     features = [read_features(predictor, part, options.batch) for part in parts]
     probed = []
     for number, name in enumerate(features[0]):
-        probed.append(Probed(name, *probe([part[name] for part in features], labels, len(names))))
-        place = f"{number} of {len(features[0]) - 1}"
-        console.print(f"{name} ({place}): {probed[-1].validation:.1f} % of validation images", highlight=False)
+        probed.append(ProbeAccuracy(name, *probe([part[name] for part in features], labels, len(names))))
+        layer = f"{number} of {len(features[0]) - 1}"
+        console.print(f"{name} ({layer}): {probed[-1].validation:.1f} % of validation images", highlight=False)
     return _report(options, probed, len(parts[0]))
 
 
 def read_features(skill: Skill, examples: Sequence[LabelledImage], batch: int) -> dict[str, Float[Tensor, "N C"]]:
     """The pixels as the model reads them, the mean of the embeddings over all places, and that of each block's output.
     A class token counts as a place."""
-    found: dict[str, list[Tensor]] = {}
+    pooled: dict[str, list[Tensor]] = {}
     stack: Any = skill.model.stack
     for begin in range(0, len(examples), batch):
         pixels = _pixels(skill, examples[begin : begin + batch])
         for name, value in [("pixels", pixels.flatten(1)), *_layers(skill, stack, pixels)]:
-            found.setdefault(name, []).append(value)
-    return {name: torch.cat(values) for name, values in found.items()}
+            pooled.setdefault(name, []).append(value)
+    return {name: torch.cat(values) for name, values in pooled.items()}
 
 
 def _pixels(skill: Skill, examples: Sequence[LabelledImage]) -> Tensor:
     reads = skill.processor.reads
-    pixels: Tensor = reads.tensors([reads.prepare(one.read()) for one in examples])[0]["pixels"]
+    pixels: Tensor = reads.tensors([reads.prepare(example.read()) for example in examples])[0]["pixels"]
     return pixels
 
 
@@ -124,7 +124,7 @@ def probe(
     images. `features` and `labels` are those of the images to learn from, to validate on and to test on."""
     mean, deviation = features[0].mean(0), features[0].std(0).clamp_min(1e-6)
     train, *others = ((part - mean) / deviation for part in features)
-    found = []
+    accuracies = []
     for decay in DECAYS:
         classifier = fit(train, labels[0], classes, decay)
         with torch.inference_mode():
@@ -132,8 +132,8 @@ def probe(
                 100 * float((classifier(part).argmax(-1) == of).float().mean())
                 for part, of in zip(others, labels[1:], strict=True)
             ]
-        found.append((right[0], right[1]))
-    return max(found, key=lambda each: each[0])
+        accuracies.append((right[0], right[1]))
+    return max(accuracies, key=lambda accuracy: accuracy[0])
 
 
 def fit(features: Float[Tensor, "N C"], labels: Int[Tensor, "N"], classes: int, decay: float) -> nn.Linear:
@@ -154,16 +154,16 @@ def fit(features: Float[Tensor, "N C"], labels: Int[Tensor, "N"], classes: int, 
     return classifier
 
 
-def _report(options: LinearProbe, probed: list[Probed], images: int) -> Comparison:
+def _report(options: LinearProbe, probed: list[ProbeAccuracy], images: int) -> Comparison:
     pixels, *layers = probed
-    best = max(layers, key=lambda one: one.validation)
+    best = max(layers, key=lambda probe: probe.validation)
     table = Table(["a linear classifier of", "validation, %", "test, %"])
-    table.rows += [[one.features, f"{one.validation:.1f}", f"{one.test:.1f}"] for one in probed]
+    table.rows += [[probe.features, f"{probe.validation:.1f}", f"{probe.test:.1f}"] for probe in probed]
     return Comparison(
         "A linear probe of each layer",
         [table],
         {"": _plot(pixels, layers)},
-        [asdict(one) for one in probed],
+        [asdict(probe) for probe in probed],
         [
             f"{options.run}, {images:,} labelled images of {options.source}; means over all places. Validation images "
             f"choose {best.features}: {best.test:.1f} % of the test images, the pixels {pixels.test:.1f} %."
@@ -171,9 +171,9 @@ def _report(options: LinearProbe, probed: list[Probed], images: int) -> Comparis
     )
 
 
-def _plot(pixels: Probed, layers: list[Probed]) -> Figure:
+def _plot(pixels: ProbeAccuracy, layers: list[ProbeAccuracy]) -> PlainFigure:
     figure, ((axes,),) = panels(1, 1, 5.2, 3.4)
-    line(axes, 0, range(len(layers)), [one.test for one in layers], "features of the layer")
+    line(axes, 0, range(len(layers)), [probe.test for probe in layers], "features of the layer")
     axes.axhline(pixels.test, color=GREY, linestyle="--", label="pixels")
     axes.set_xticks(range(len(layers)))
     axes.set_xlabel("layer (0: embeddings)")

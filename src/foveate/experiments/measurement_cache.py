@@ -23,14 +23,14 @@ def measure_once(
     resumed with other settings. Raises UserError if the file has other settings or is damaged.
     """
     if path.is_file():
-        found = _read(path)
-        if other := [name for name in {**found["of"], **settings} if found["of"].get(name) != settings.get(name)]:
+        saved = _read(path)
+        if other := [name for name in {**saved["of"], **settings} if saved["of"].get(name) != settings.get(name)]:
             raise UserError(
-                f"{path.parent} was started with {other[0]} {found['of'].get(other[0])!r}, not "
+                f"{path.parent} was started with {other[0]} {saved['of'].get(other[0])!r}, not "
                 f"{settings.get(other[0])!r}: remove it or choose another --out"
             )
-        if "measured" in found:
-            return found["measured"]
+        if "measured" in saved:
+            return saved["measured"]
     _write(path, {"of": settings})
     measured = measure()
     _write(path, {"of": settings, "conditions": conditions(), "measured": measured})
@@ -45,24 +45,24 @@ def training_conditions(model: nn.Module) -> str:
 
 def conditions_note(paths: Mapping[str, Path]) -> list[str]:
     """A note with the conditions of the results at these paths."""
-    found: dict[str, list[str]] = {}
+    names_by_conditions: dict[str, list[str]] = {}
     for name, path in paths.items():
-        found.setdefault(_read(path).get("conditions", "an unknown environment"), []).append(name)
-    if len(found) == 1:
-        return [f"Trained with {next(iter(found))}."]
-    return [f"Trained with {conditions}: {', '.join(names)}." for conditions, names in found.items()]
+        names_by_conditions.setdefault(_read(path).get("conditions", "an unknown environment"), []).append(name)
+    if len(names_by_conditions) == 1:
+        return [f"Trained with {next(iter(names_by_conditions))}."]
+    return [f"Trained with {conditions}: {', '.join(names)}." for conditions, names in names_by_conditions.items()]
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not isinstance(found.get("of"), dict):
+        content = None
+    if not isinstance(content, dict) or not isinstance(content.get("of"), dict):
         raise UserError(f"{path} is damaged: remove it to measure again")
-    return found
+    return content
 
 
-def _write(path: Path, found: dict[str, Any]) -> None:
+def _write(path: Path, content: dict[str, Any]) -> None:
     with written(path) as temporary:
-        temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")

@@ -11,7 +11,10 @@ from pathlib import Path
 from rich.console import Console
 
 from foveate.baselines.ngrams import Ngrams
-from foveate.data import Prose, Splits, open_source, train_bpe
+from foveate.data.sources import open_source
+from foveate.data.sources.splits import Splits
+from foveate.data.text.documents import Prose
+from foveate.data.tokens.tokenizers import train_bpe
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import GREY, legend_below, line, panels
@@ -28,7 +31,7 @@ PROGRAMS: dict[str, Callable[[bytes], bytes]] = {
 """What compresses the test text by itself: they have read nothing before it."""
 
 EVERY = 20
-"""One paragraph of so many is to test on, where no text is given for it."""
+"""One paragraph of this many is to test on, where no text is given for it."""
 
 
 @dataclass
@@ -40,7 +43,7 @@ class NgramBaselines(Options):
     data: tuple[Path, ...] = ()
     """Your own text instead: plain text files (or .gz), or folders of .txt files."""
     test: tuple[Path, ...] = ()
-    """Text to measure on, likewise. Without it one paragraph of 20 of the data is held out."""
+    """Text to measure on, in the same format. Without it one paragraph of 20 of the data is held out."""
     vocabulary: int = 6000
     """Subwords to learn, at most."""
     orders: tuple[int, ...] = (1, 2, 3, 5)
@@ -51,8 +54,8 @@ OPTIONS = NgramBaselines
 
 
 @dataclass(frozen=True)
-class Measured:
-    """N-grams of one order, or a program."""
+class CompressionResult:
+    """The compression of the text by n-grams of one order, or by a program."""
 
     way: str
     order: int
@@ -83,17 +86,17 @@ def run(options: NgramBaselines, console: Console) -> Comparison:
     train, test = ([paragraph.text for paragraph in part] for part in (splits.train, splits.test))
     if not train or not test:
         raise UserError(f"{(splits.train if not train else splits.test).name}: there is no text in it")
-    found = [_compressed(name, "\n".join(test).encode()) for name in PROGRAMS]
+    results = [_compressed(name, "\n".join(test).encode()) for name in PROGRAMS]
     size = sum(len(text.encode()) + 1 for text in test)
     words = sum(len(text.split()) + 1 for text in test)
     notes = []
     for units in (_bytes(train, test), _subwords(train, test, options.vocabulary)):
         if lost := sum(row.count(LEARNED.unknown) for row in units.test if units.start == LEARNED.start):
-            notes.append(f"{lost:,} tokens of the test text are unknown, and foretold without their letters.")
+            notes.append(f"{lost:,} tokens of the test text are unknown, and predicted without their letters.")
         for order in sorted(set(options.orders)):
-            found.append(_counted(units, order, words, size))
-            console.print(f"{units.name}, n = {order}: {found[-1].bits_per_byte:.3f} bits per byte", highlight=False)
-    return _report(options, splits, size, found, notes)
+            results.append(_counted(units, order, words, size))
+            console.print(f"{units.name}, n = {order}: {results[-1].bits_per_byte:.3f} bits per byte", highlight=False)
+    return _report(options, splits, size, results, notes)
 
 
 def _texts(options: NgramBaselines) -> Splits[Prose]:
@@ -120,36 +123,44 @@ def _subwords(train: Sequence[str], test: Sequence[str], size: int) -> _Units:
     return _Units("subwords", known, asked, len(tokenizer), LEARNED.start)
 
 
-def _counted(units: _Units, order: int, words: int, size: int) -> Measured:
+def _counted(units: _Units, order: int, words: int, size: int) -> CompressionResult:
     began = time.process_time()
     log_probs = Ngrams(units.train, order, units.size, units.start).log_probs(units.test)
-    found = Perplexity(-float(log_probs.sum()), len(log_probs), words, size)
+    perplexity = Perplexity(-float(log_probs.sum()), len(log_probs), words, size)
     seconds = time.process_time() - began
-    return Measured(units.name, order, found.bits_per_byte, found.per_token, found.tokens, seconds)
+    return CompressionResult(
+        units.name, order, perplexity.bits_per_byte, perplexity.per_token, perplexity.tokens, seconds
+    )
 
 
-def _compressed(name: str, text: bytes) -> Measured:
+def _compressed(name: str, text: bytes) -> CompressionResult:
     began = time.process_time()
     bits = 8 * len(PROGRAMS[name](text)) / len(text)
-    return Measured(name, 0, bits, 0.0, 0, time.process_time() - began)
+    return CompressionResult(name, 0, bits, 0.0, 0, time.process_time() - began)
 
 
 def _report(
-    options: NgramBaselines, splits: Splits[Prose], size: int, found: list[Measured], notes: list[str]
+    options: NgramBaselines, splits: Splits[Prose], size: int, results: list[CompressionResult], notes: list[str]
 ) -> Comparison:
     table = Table(["", "n", "bits per byte", "perplexity per token", "seconds"])
     figure, grid = panels(1, 1, 5.4, 3.6)
     axes = grid[0][0]
-    for part in found:
-        counted = part.order > 0
-        perplexity, order = (f"{part.perplexity:.1f}", str(part.order)) if counted else ("", "")
-        table.rows.append([part.way, order, f"{part.bits_per_byte:.3f}", perplexity, f"{part.seconds:.1f}"])
+    for result in results:
+        counted = result.order > 0
+        perplexity, order = (f"{result.perplexity:.1f}", str(result.order)) if counted else ("", "")
+        table.rows.append([result.way, order, f"{result.bits_per_byte:.3f}", perplexity, f"{result.seconds:.1f}"])
         if not counted:
-            axes.axhline(part.bits_per_byte, color=GREY, linewidth=1, linestyle=":")
-            axes.annotate(part.way, (max(options.orders), part.bits_per_byte), ha="right", va="bottom", color=GREY)
+            axes.axhline(result.bits_per_byte, color=GREY, linewidth=1, linestyle=":")
+            axes.annotate(result.way, (max(options.orders), result.bits_per_byte), ha="right", va="bottom", color=GREY)
     for number, way in enumerate(("bytes", "subwords")):
-        own = [part for part in found if part.way == way]
-        line(axes, number, [part.order for part in own], [part.bits_per_byte for part in own], f"n-grams of {way}")
+        own = [result for result in results if result.way == way]
+        line(
+            axes,
+            number,
+            [result.order for result in own],
+            [result.bits_per_byte for result in own],
+            f"n-grams of {way}",
+        )
     axes.set(xlabel="tokens of an n-gram", ylabel="bits per byte", xticks=sorted(set(options.orders)))
     legend_below(figure, axes)
     about = (
@@ -157,4 +168,4 @@ def _report(
         "paragraph read by itself to its end, which counts as a byte; the programs have read nothing before."
     )
     title = "N-grams and compressing programs in bits per byte"
-    return Comparison(title, [table], {"": figure}, [asdict(part) for part in found], [about, *notes])
+    return Comparison(title, [table], {"": figure}, [asdict(result) for result in results], [about, *notes])

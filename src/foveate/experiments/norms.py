@@ -11,7 +11,6 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
@@ -19,6 +18,7 @@ from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.nn import StackConfig, TransformerStack
 from foveate.viewer.heatmaps import COLOURS
+from foveate.viewer.plain_figure import PlainFigure
 
 NORMS: tuple[Literal["post", "pre"], ...] = ("post", "pre")
 
@@ -49,8 +49,8 @@ class Norms(Options):
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One training."""
+class NormResult:
+    """The result of one training."""
 
     norm: str
     depth: int
@@ -87,14 +87,14 @@ def run(options: Norms, console: Console) -> Comparison:
     at_least(0, "warmup", options.warmup)
     for rate in options.learning_rates:
         at_least(0, "learning_rates", rate)
-    found = []
+    results = []
     for depth in options.depths:
         for norm in NORMS:
             losses = [_train(options, norm, depth, rate) for rate in options.learning_rates]
             cases = zip(options.learning_rates, losses, strict=True)
-            found += [Measured(norm, depth, rate, loss) for rate, loss in cases]
+            results += [NormResult(norm, depth, rate, loss) for rate, loss in cases]
             console.print(f"{norm}-norm, {depth} blocks: {' '.join(map(_format, losses))}", highlight=False)
-    return _report(options, found)
+    return _report(options, results)
 
 
 def _train(options: Norms, norm: Literal["post", "pre"], depth: int, rate: float) -> float | None:
@@ -121,17 +121,17 @@ def _format(loss: float | None) -> str:
     return "diverged" if loss is None else f"{loss:.2f}"
 
 
-def _report(options: Norms, found: list[Measured]) -> Comparison:
+def _report(options: Norms, results: list[NormResult]) -> Comparison:
     table = Table(["norm, blocks", *(f"{rate:g}" for rate in options.learning_rates)], title="Loss by learning rate")
     for norm in NORMS:
         for depth in options.depths:
-            losses = [part.loss for part in found if (part.norm, part.depth) == (norm, depth)]
+            losses = [result.loss for result in results if (result.norm, result.depth) == (norm, depth)]
             table.rows.append([f"{norm}-norm, {depth}", *map(_format, losses)])
     return Comparison(
         "Post-norm against pre-norm",
         [table],
-        {"": _heatmaps(options, found)},
-        [asdict(part) for part in found],
+        {"": _heatmaps(options, results)},
+        [asdict(result) for result in results],
         [
             f"An encoder of width {options.width} learns to reverse sequences of {options.length} tokens: "
             f"{options.steps} steps of AdamW, {options.batch} sequences each, {_warmup(options)}, the "
@@ -146,22 +146,22 @@ def _warmup(options: Norms) -> str:
     return f"a warm-up over {options.warmup} steps" if options.warmup else "no warm-up"
 
 
-def _heatmaps(options: Norms, found: list[Measured]) -> Figure:
+def _heatmaps(options: Norms, results: list[NormResult]) -> PlainFigure:
     """Loss by depth and learning rate; darker is worse."""
     rows, columns = len(options.depths), len(options.learning_rates)
-    figure = Figure(figsize=(2 * (0.7 * columns + 1), 0.6 * rows + 1.3), dpi=144, layout="constrained")
+    figure = PlainFigure(figsize=(2 * (0.7 * columns + 1), 0.6 * rows + 1.3), dpi=144, layout="constrained")
     guessing = math.log(options.vocabulary)
     for axes, norm in zip(figure.subplots(1, 2, sharey=True), NORMS, strict=True):
-        losses = [part.loss for part in found if part.norm == norm]
+        losses = [result.loss for result in results if result.norm == norm]
         numbers = [guessing if loss is None else loss for loss in losses]
         grid = torch.tensor(numbers).view(rows, columns).numpy()
         axes.pcolormesh(grid, cmap=COLOURS, vmin=0, vmax=guessing, edgecolors="white", linewidth=1)
-        for place, (loss, number) in enumerate(zip(losses, numbers, strict=True)):
+        for index, (loss, number) in enumerate(zip(losses, numbers, strict=True)):
             colour = "white" if number > 0.55 * guessing else "black"
-            where = (place % columns + 0.5, place // columns + 0.5)
+            where = (index % columns + 0.5, index // columns + 0.5)
             axes.text(*where, _format(loss), ha="center", va="center", fontsize=8, color=colour)
-        axes.set_xticks([place + 0.5 for place in range(columns)], [f"{rate:g}" for rate in options.learning_rates])
-        axes.set_yticks([place + 0.5 for place in range(rows)], [f"{depth} blocks" for depth in options.depths])
+        axes.set_xticks([index + 0.5 for index in range(columns)], [f"{rate:g}" for rate in options.learning_rates])
+        axes.set_yticks([index + 0.5 for index in range(rows)], [f"{depth} blocks" for depth in options.depths])
         axes.set(title=f"{norm}-norm: loss", xlabel="learning rate")
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)

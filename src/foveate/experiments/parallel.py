@@ -45,15 +45,15 @@ OPTIONS = Parallel
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One training."""
+class ParallelSpeed:
+    """The speed of one way to train."""
 
     way: str
     width: int
     batch_tokens: int
     tokens_per_second: float
     megabytes: float
-    """What a process sends in a step."""
+    """Sent by a process in a step."""
 
 
 def run(options: Parallel, console: Console) -> Comparison:
@@ -62,15 +62,15 @@ def run(options: Parallel, console: Console) -> Comparison:
     at_least(2, "steps", options.steps)
     for name in ("widths", "batch_tokens"):
         at_least(1, f"the number of {name}", len(getattr(options, name)))
-    found = []
+    results = []
     for width in options.widths:
         for batch_tokens in options.batch_tokens:
             for way in WAYS:
                 speed = _speed(options, way, width, batch_tokens)
                 sent = megabytes(way, options.processes, width, batch_tokens)
-                found.append(Measured(way, width, batch_tokens, speed, sent))
+                results.append(ParallelSpeed(way, width, batch_tokens, speed, sent))
                 console.print(f"{way}, width {width}, {batch_tokens:,} tokens: {speed:,.0f} tokens/s", highlight=False)
-    return _report(options, found)
+    return _report(options, results)
 
 
 def architecture(width: int) -> dict[str, Any]:
@@ -132,15 +132,15 @@ def _speed(options: Parallel, way: str, width: int, batch_tokens: int) -> float:
     return float([line["tokens_per_second"] for line in logged if "tokens_per_second" in line][-1])
 
 
-def _report(options: Parallel, found: list[Measured]) -> Comparison:
+def _report(options: Parallel, results: list[ParallelSpeed]) -> Comparison:
     table = Table(["training", "width", "tokens of a batch", "tokens/s", "times one process", "MB sent in a step"])
     cases = [(width, batch_tokens) for width in options.widths for batch_tokens in options.batch_tokens]
     figure, ((axes,),) = panels(1, 1, 6.0, 3.4)
     for at, case in enumerate(cases):
-        own = {one.way: one for one in found if (one.width, one.batch_tokens) == case}
-        for number, (way, one) in enumerate(own.items()):
-            ratio = one.tokens_per_second / own["one process"].tokens_per_second
-            numbers = f"{one.tokens_per_second:,.0f}", f"{ratio:.2f}", f"{one.megabytes:,.1f}"
+        own = {result.way: result for result in results if (result.width, result.batch_tokens) == case}
+        for number, (way, result) in enumerate(own.items()):
+            ratio = result.tokens_per_second / own["one process"].tokens_per_second
+            numbers = f"{result.tokens_per_second:,.0f}", f"{ratio:.2f}", f"{result.megabytes:,.1f}"
             table.rows.append([way, f"{case[0]}", f"{case[1]:,}", *numbers])
             label = way if at == 0 else None
             axes.bar(at + 0.2 * (number - 1.5), ratio, 0.18, color=COLOURS[number], label=label)
@@ -154,4 +154,4 @@ def _report(options: Parallel, found: list[Measured]) -> Comparison:
         f"steps {half + 1} to {2 * half}. What is sent is computed, for single precision and sums by rings: gradients, "
         "weights and gradients, or activations without the logits."
     )
-    return Comparison("Data against model parallel", [table], {"": figure}, list(map(asdict, found)), [note])
+    return Comparison("Data against model parallel", [table], {"": figure}, list(map(asdict, results)), [note])

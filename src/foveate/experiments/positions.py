@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
@@ -19,6 +18,7 @@ from foveate.contracts import Picture
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import legend_below, line, panels
+from foveate.viewer.plain_figure import PlainFigure
 
 KINDS: dict[str, dict[str, Any]] = {
     "none": {"positions": "none"},
@@ -52,7 +52,7 @@ class Positions(Options):
 
 
 @dataclass(frozen=True)
-class Measured:
+class PositionAccuracy:
     """The accuracy of a kind of positions at a length, over all places and over those beyond the training length."""
 
     kind: str
@@ -68,12 +68,12 @@ def run(options: Positions, console: Console) -> Comparison:
         at_least(1, name, getattr(options, name))
     if options.length <= options.back:
         raise UserError(f"length is {options.length}, but must be greater than back, {options.back}")
-    found = []
+    results = []
     for kind, fields in KINDS.items():
         model = _train(options, fields)
-        found += [_measure(options, kind, model, length) for length in options.lengths]
-        console.print(f"{kind}: {found[-1].accuracy:.1f} % at length {found[-1].length}", highlight=False)
-    return _report(options, found)
+        results += [_measure(options, kind, model, length) for length in options.lengths]
+        console.print(f"{kind}: {results[-1].accuracy:.1f} % at length {results[-1].length}", highlight=False)
+    return _report(options, results)
 
 
 def _train(options: Positions, fields: dict[str, Any]) -> nn.Module:
@@ -102,23 +102,23 @@ def _predict(model: nn.Module, tokens: Tensor, back: int) -> tuple[Tensor, Tenso
 
 
 @torch.no_grad()
-def _measure(options: Positions, kind: str, model: nn.Module, length: int) -> Measured:
+def _measure(options: Positions, kind: str, model: nn.Module, length: int) -> PositionAccuracy:
     tokens = torch.randint(options.vocabulary, (64, length), generator=torch.Generator().manual_seed(options.seed))
     logits, labels = _predict(model, tokens, options.back)
     right = (logits.argmax(-1) == labels).float()
     beyond = right[:, options.length - options.back :]
     unseen = 100 * float(beyond.mean()) if beyond.numel() else None
-    return Measured(kind, length, 100 * float(right.mean()), unseen)
+    return PositionAccuracy(kind, length, 100 * float(right.mean()), unseen)
 
 
-def _report(options: Positions, found: list[Measured]) -> Comparison:
+def _report(options: Positions, results: list[PositionAccuracy]) -> Comparison:
     table = Table(["positions", *(f"{length} tokens" for length in options.lengths), "unseen places"])
     figure, ((axes,),) = panels(1, 1, 5.5, 3.6)
     for number, kind in enumerate(KINDS):
-        own = [one for one in found if one.kind == kind]
+        own = [result for result in results if result.kind == kind]
         beyond = "" if own[-1].beyond is None else f"{own[-1].beyond:.1f}"
-        table.rows.append([kind, *(f"{one.accuracy:.1f}" for one in own), beyond])
-        line(axes, number, options.lengths, [one.accuracy for one in own], kind)
+        table.rows.append([kind, *(f"{result.accuracy:.1f}" for result in own), beyond])
+        line(axes, number, options.lengths, [result.accuracy for result in own], kind)
     axes.axvline(options.length, color="#757575", linewidth=0.8, linestyle=":")
     axes.set(xlabel="tokens of a test sequence", title="accuracy, %", ylim=(0, 104))
     legend_below(figure, axes, 3)
@@ -129,12 +129,12 @@ def _report(options: Positions, found: list[Measured]) -> Comparison:
         "tokens: a table has no trained row for them."
     )
     figures: dict[str, Picture] = {"": figure, "waves": draw_waves()}
-    return Comparison("Kinds of positions", [table], figures, [asdict(one) for one in found], [note])
+    return Comparison("Kinds of positions", [table], figures, [asdict(result) for result in results], [note])
 
 
-def draw_waves(tokens: int = 10, width: int = 64) -> Figure:
+def draw_waves(tokens: int = 10, width: int = 64) -> PlainFigure:
     """The waves of some positions beside a binary counter: both change fast on one side and slowly on the other."""
-    figure = Figure(figsize=(9, 3.4), dpi=144, layout="constrained")
+    figure = PlainFigure(figsize=(9, 3.4), dpi=144, layout="constrained")
     waves, counter = figure.subplots(1, 2, width_ratios=[3, 1])
     drawn = waves.imshow(sinusoidal(tokens, width).numpy(), cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
     waves.set(title=f"waves of {tokens} positions, width {width}", xlabel="dimension", ylabel="position")

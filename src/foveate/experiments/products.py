@@ -66,7 +66,7 @@ WAYS: dict[str, Callable[[int, int], tuple[nn.Module, Tensor]]] = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProductSpeed:
     """The speed of one operation."""
 
     way: str
@@ -88,15 +88,15 @@ def run(options: Products, console: Console) -> Comparison:
     if not options.widths:
         raise UserError("no width to measure: give --widths at least one number")
     at_least(1, "widths", min(options.widths))
-    found = []
+    results = []
     for width in options.widths:
         console.print(f"{width} channels", highlight=False)
         runs = {(way, training): _run(way, width, options.side, training) for training in MODES for way in WAYS}
         seconds = side_by_side(runs, options.repeats)
         # Each of the two gradients takes as many operations again. (Torch counts too many for depthwise ones.)
         operations = {case: flops(runs[case[0], False]) * (3 if case[1] else 1) for case in runs}
-        found += [Measured(*case, width, operations[case], took) for case, took in seconds.items()]
-    return _report(options, found)
+        results += [ProductSpeed(*case, width, operations[case], took) for case, took in seconds.items()]
+    return _report(options, results)
 
 
 def _run(way: str, width: int, side: int, training: bool) -> Run:
@@ -111,19 +111,19 @@ def _run(way: str, width: int, side: int, training: bool) -> Run:
     return (lambda: layer(x).backward(to_output)) if training else forward
 
 
-def _report(options: Products, found: list[Measured]) -> Comparison:
-    def parts(way: str, training: bool) -> list[Measured]:
-        return [part for part in found if (part.way, part.training) == (way, training)]
+def _report(options: Products, results: list[ProductSpeed]) -> Comparison:
+    def parts(way: str, training: bool) -> list[ProductSpeed]:
+        return [result for result in results if (result.way, result.training) == (way, training)]
 
-    sizes = [part.flops for part in parts("matrix product", False)]
+    sizes = [result.flops for result in parts("matrix product", False)]
     headings = [f"{width} channels, {mode}" for mode in MODES.values() for width in options.widths]
     table = Table(["GFLOP/s", *headings])
     figure, grid = panels(1, 2, 4.2, 3.4, sharey=True)
     for number, way in enumerate(WAYS):
         both = [parts(way, training) for training in MODES]
-        table.rows.append([way, *(f"{part.speed:.1f}" for measured in both for part in measured)])
+        table.rows.append([way, *(f"{result.speed:.1f}" for measured in both for result in measured)])
         for axes, measured in zip(grid[0], both, strict=True):
-            line(axes, number, options.widths, [part.speed for part in measured], way)
+            line(axes, number, options.widths, [result.speed for result in measured], way)
     for axes, mode in zip(grid[0], MODES.values(), strict=True):
         powers_of_two(axes, options.widths)
         axes.set(title=mode, xlabel="channels of the 3 x 3 convolution", yscale="log")
@@ -133,7 +133,7 @@ def _report(options: Products, found: list[Measured]) -> Comparison:
         "Matrix products against convolutions of equally many operations",
         [table],
         {"": figure},
-        [asdict(part) for part in found],
+        [asdict(result) for result in results],
         [
             f"All ways in a column do the same number of operations, forward {sizes[0] / 1e6:,.0f} to "
             f"{sizes[-1] / 1e6:,.0f} MFLOP, in training three times as many. Single precision, "

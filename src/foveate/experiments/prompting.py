@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 
 from foveate import tasks
-from foveate.data import open_source
+from foveate.data.sources import open_source
 from foveate.data.text.labelled import LabelledText
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
@@ -47,7 +47,7 @@ class PromptingExamples(Options):
 
 
 @dataclass(frozen=True)
-class Measured:
+class PromptAccuracy:
     """The accuracy with one draw of examples."""
 
     examples: int
@@ -63,31 +63,31 @@ WAYS = {"plain": "plain", "neutral": "calibrated by neutral inputs", "batch": "c
 
 
 def run(options: PromptingExamples, console: Console) -> Comparison:
-    """Measure all numbers of examples. Raises UserError for a model that is no language model of a public folder."""
+    """Measure all numbers of examples. Raises UserError for a model that is not a language model of a public folder."""
     check_growing("examples", [count + 1 for count in options.examples])
     at_least(1, "draws", options.draws)
     at_least(1, "texts", options.texts)
     task = tasks.load(options.model)
     if not isinstance(task, Completer):
-        raise UserError(f"{options.model} is no public language model, such as smollm2")
+        raise UserError(f"{options.model} is not a public language model, such as smollm2")
     model = cast(CausalLanguageModel, task.model)
     splits = open_source(options.source, task="classify", announce=console.print)
     train, test = _pairs(splits.train), _pairs(splits.test)
-    test = [test[place] for place in np.linspace(0, len(test) - 1, min(options.texts, len(test))).round().astype(int)]
+    test = [test[index] for index in np.linspace(0, len(test) - 1, min(options.texts, len(test))).round().astype(int)]
     labels = tuple(sorted({label for _, label in train}))
     prompting = Prompting(choices=labels, form=options.form)
     prompting.check()
-    found = []
+    results = []
     for count in options.examples:
         for draw in range(options.draws if count else 1):
             scorer = ChoiceScorer(model, task.tokenizer, prompting)
             pairs = draw_examples(train, labels, count, options.seed + draw)
             scorer.set_prompt(Prompt("", prompting.lines(options.form), pairs))
-            found.append(Measured(count, draw, *_accuracies(scorer, test)))
-            shares = ", ".join(f"{way} {getattr(found[-1], way):.1%}" for way in WAYS)
+            results.append(PromptAccuracy(count, draw, *_accuracies(scorer, test)))
+            shares = ", ".join(f"{way} {getattr(results[-1], way):.1%}" for way in WAYS)
             console.print(f"{count} examples, draw {draw + 1}: {shares}")
     frequent = Counter(label for _, label in test).most_common(1)[0][1] / len(test)
-    return _report(options, found, frequent, len(test))
+    return _report(options, results, frequent, len(test))
 
 
 def draw_examples(pairs: Pairs, labels: Sequence[str], count: int, seed: int) -> Pairs:
@@ -95,7 +95,7 @@ def draw_examples(pairs: Pairs, labels: Sequence[str], count: int, seed: int) ->
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(labels))
     by_label = {label: [pair for pair in pairs if pair[1] == label] for label in labels}
-    chosen = [by_label[labels[order[place % len(labels)]]] for place in range(count)]
+    chosen = [by_label[labels[order[index % len(labels)]]] for index in range(count)]
     return [group[int(generator.integers(len(group)))] for group in chosen]
 
 
@@ -108,28 +108,28 @@ def _accuracies(scorer: ChoiceScorer, test: Pairs) -> list[float]:
     plain = scorer.plain_scores([text for text, _ in test])
     shares = []
     for scores in (plain, plain - scorer.neutral_shares(), plain - mean_shares(plain)):
-        answers = [scorer.prompting.choices[place] for place in scores.argmax(1).tolist()]
+        answers = [scorer.prompting.choices[index] for index in scores.argmax(1).tolist()]
         shares.append(float(np.mean([answer == label for answer, (_, label) in zip(answers, test, strict=True)])))
     return shares
 
 
-def _report(options: PromptingExamples, found: list[Measured], frequent: float, texts: int) -> Comparison:
+def _report(options: PromptingExamples, results: list[PromptAccuracy], frequent: float, texts: int) -> Comparison:
     table = Table(["examples", *(f"{name}, %" for name in WAYS.values())])
     means: dict[str, list[float]] = {way: [] for way in WAYS}
     figure, ((axes,),) = panels(1, 1, 6.4, 3.8)
     for count in options.examples:
         row = [str(count)]
         for way in means:
-            shares = [100 * getattr(one, way) for one in found if one.examples == count]
+            shares = [100 * getattr(result, way) for result in results if result.examples == count]
             means[way].append(float(np.mean(shares)))
             several = f" ({min(shares):.1f} to {max(shares):.1f})" if len(shares) > 1 else ""
             row.append(f"{means[way][-1]:.1f}{several}")
         table.rows.append(row)
     for number, (way, shares) in enumerate(means.items()):
         line(axes, number, list(range(len(options.examples))), shares, WAYS[way])
-        for place, count in enumerate(options.examples):
-            values = [100 * getattr(one, way) for one in found if one.examples == count]
-            axes.vlines(place + (number - 1) / 20, min(values), max(values), color=COLOURS[number], linewidth=0.8)
+        for index, count in enumerate(options.examples):
+            values = [100 * getattr(result, way) for result in results if result.examples == count]
+            axes.vlines(index + (number - 1) / 20, min(values), max(values), color=COLOURS[number], linewidth=0.8)
     style: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": ":"}
     axes.axhline(100 * frequent, label="always the most frequent label", **style)
     axes.set_xticks(range(len(options.examples)), [str(count) for count in options.examples])
@@ -139,7 +139,7 @@ def _report(options: PromptingExamples, found: list[Measured], frequent: float, 
         f"{options.model} on {texts} texts of {options.source}; the most frequent label is right for {frequent:.1%}. "
         f"Examples are drawn {options.draws} times, all labels in turn."
     )
-    raw = [asdict(one) for one in found]
+    raw = [asdict(result) for result in results]
     return Comparison("Accuracy by the number of examples in the prompt", [table], {"": figure}, raw, [note])
 
 

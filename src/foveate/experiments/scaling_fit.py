@@ -14,7 +14,7 @@ LEAST, MOST = 0.03, 1.95
 
 
 @dataclass(frozen=True)
-class Point:
+class LossPoint:
     """A trained model."""
 
     parameters: int
@@ -41,7 +41,7 @@ class Law:
         return self.E + self.A / parameters**self.a + self.B / tokens**self.b
 
 
-def fit(points: Sequence[Point]) -> Law:
+def fit(points: Sequence[LossPoint]) -> Law:
     """The law with the least sum of squared relative errors, none of its numbers negative.
 
     For given exponents the others are the solution of a linear problem, so a grid of exponents finds the optimum
@@ -59,16 +59,16 @@ def fit(points: Sequence[Point]) -> Law:
         return error, Law(floor, size, text, round(float(a), 4), round(float(b), 4))
 
     def best(first: np.ndarray, second: np.ndarray) -> Law:
-        return min((solve(a, b) for a in first for b in second), key=lambda found: found[0])[1]
+        return min((solve(a, b) for a in first for b in second), key=lambda solution: solution[0])[1]
 
     near = best(COARSE, COARSE)
     fine = (np.arange(max(0.01, value - 0.1), value + 0.1, 0.01) for value in (near.a, near.b))
     return best(*fine)
 
 
-def exponent_ranges(points: Sequence[Point]) -> tuple[tuple[float, float], tuple[float, float]]:
+def exponent_ranges(points: Sequence[LossPoint]) -> tuple[tuple[float, float], tuple[float, float]]:
     """The least and greatest a and b of the fits that leave out one point each."""
-    laws = [fit([*points[:place], *points[place + 1 :]]) for place in range(len(points))]
+    laws = [fit([*points[:index], *points[index + 1 :]]) for index in range(len(points))]
     a, b = [law.a for law in laws], [law.b for law in laws]
     return (min(a), max(a)), (min(b), max(b))
 
@@ -78,11 +78,11 @@ def _non_negative(columns: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, 
     count = columns.shape[1]
     best, least = np.zeros(count), float(wanted @ wanted)
     for chosen in range(1, 2**count):
-        places = [place for place in range(count) if chosen >> place & 1]
-        part = columns[:, places]
-        found = np.linalg.lstsq(part, wanted, rcond=None)[0]
-        error = float(((part @ found - wanted) ** 2).sum())
-        if (found >= 0).all() and error < least:
+        chosen_indices = [index for index in range(count) if chosen >> index & 1]
+        part = columns[:, chosen_indices]
+        solution = np.linalg.lstsq(part, wanted, rcond=None)[0]
+        error = float(((part @ solution - wanted) ** 2).sum())
+        if (solution >= 0).all() and error < least:
             best, least = np.zeros(count), error
-            best[places] = found
+            best[chosen_indices] = solution
     return best, least

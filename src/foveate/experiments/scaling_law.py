@@ -16,12 +16,14 @@ from torch import Tensor
 
 from foveate import models
 from foveate.contracts import Batch, label_batch
-from foveate.data import Passage, Prose, SubwordTokenizer, open_source, train_bpe
+from foveate.data.sources import open_source
+from foveate.data.text.documents import Passage, Prose
+from foveate.data.tokens.tokenizers import SubwordTokenizer, train_bpe
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.experiments.measurement_cache import conditions_note, measure_once
-from foveate.experiments.scaling_fit import Law, Point, exponent_ranges, fit
+from foveate.experiments.scaling_fit import Law, LossPoint, exponent_ranges, fit
 from foveate.training import CrossEntropy, Training
 from foveate.training.progress import Progress, learning_rate
 from foveate.training.update import Updater
@@ -73,7 +75,7 @@ def run(options: ScalingLaw, console: Console) -> Comparison:
     """Train those models that were not trained yet. Raises UserError for options that cannot be."""
     _check(options)
     splits = open_source(options.source, task="language")
-    tokenizer = train_bpe((each.text for each in splits.train.passages(PASSAGE)), options.vocabulary)
+    tokenizer = train_bpe((passage.text for passage in splits.train.passages(PASSAGE)), options.vocabulary)
     train, held_out = (
         _stream(part, tokenizer, most + options.length)
         for part, most in ((splits.train, options.tokens[-1]), (splits.dev, options.validation))
@@ -87,8 +89,8 @@ def run(options: ScalingLaw, console: Console) -> Comparison:
             paths[name] = options.runs / f"{width}-{layers}-{tokens}.json"
             settings = _settings(options) | {"width": width, "layers": layers, "tokens": tokens}
             measure = partial(_measure, options, width, layers, train[: tokens + 1], held_out)
-            found = measure_once(paths[name], settings, measure)
-            points.append(Point(found["parameters"], tokens, found["loss"]))
+            values = measure_once(paths[name], settings, measure)
+            points.append(LossPoint(values["parameters"], tokens, values["loss"]))
             console.print(f"{name}: loss {points[-1].loss:.3f}", highlight=False)
     return _report(options, points, conditions_note(paths))
 
@@ -102,7 +104,7 @@ def _check(options: ScalingLaw) -> None:
     for width, layers in zip(options.widths, options.layers, strict=True):
         at_least(1, "layers", layers)
         if width % HEAD:
-            raise UserError(f"widths has {width}, which is no multiple of {HEAD}, the width of a head")
+            raise UserError(f"widths has {width}, which is not a multiple of {HEAD}, the width of a head")
     if len(options.widths) * len(options.tokens) < 6:
         raise UserError("a law of five numbers needs at least six models: give more --widths or --tokens")
     at_least(ROWS * options.length, "tokens", options.tokens[0])
@@ -114,21 +116,21 @@ def _settings(options: ScalingLaw) -> dict[str, Any]:
 
 
 def _stream(prose: Prose, tokenizer: SubwordTokenizer, most: int) -> Tensor:
-    """The tokens of passages one after the other, at least `most` where there are so many."""
-    found: list[int] = []
+    """The tokens of passages one after the other, at least `most` where there are enough."""
+    tokens: list[int] = []
     part: list[Passage] = []
     for passage in prose.passages(PASSAGE):
         part.append(passage)
         if len(part) == 100:
-            found += _joined(part, tokenizer)
+            tokens += _joined(part, tokenizer)
             part = []
-        if len(found) > most:
+        if len(tokens) > most:
             break
-    return torch.tensor(found + _joined(part, tokenizer))
+    return torch.tensor(tokens + _joined(part, tokenizer))
 
 
 def _joined(passages: list[Passage], tokenizer: SubwordTokenizer) -> list[int]:
-    return [token for tokens in tokenizer.encode([each.text for each in passages]) for token in tokens]
+    return [token for tokens in tokenizer.encode([passage.text for passage in passages]) for token in tokens]
 
 
 def _measure(options: ScalingLaw, width: int, layers: int, train: Tensor, held_out: Tensor) -> dict[str, float]:
@@ -170,12 +172,12 @@ def _batches(stream: Tensor, options: ScalingLaw) -> list[Batch]:
     count = (len(stream) - 1) // options.length
     starts = torch.randperm(count, generator=torch.Generator().manual_seed(options.seed)) * options.length
     columns = torch.arange(options.length)
-    found: list[Batch] = []
+    batches: list[Batch] = []
     for chosen in starts.split(ROWS):
-        if len(chosen) == ROWS or not found:
+        if len(chosen) == ROWS or not batches:
             places = chosen[:, None] + columns
-            found.append(label_batch({"tokens": stream[places]}, stream[places + 1], options.source))
-    return found
+            batches.append(label_batch({"tokens": stream[places]}, stream[places + 1], options.source))
+    return batches
 
 
 @torch.no_grad()
@@ -187,7 +189,7 @@ def _loss(model: torch.nn.Module, stream: Tensor, options: ScalingLaw) -> float:
     return losses / tokens
 
 
-def _report(options: ScalingLaw, points: list[Point], notes: list[str]) -> Comparison:
+def _report(options: ScalingLaw, points: list[LossPoint], notes: list[str]) -> Comparison:
     law, ranges = fit(points), exponent_ranges(points)
     measured = Table(["parameters N", "tokens D", "loss, nats a token", "the law's", "difference, %"])
     for point in points:
@@ -215,7 +217,7 @@ def _report(options: ScalingLaw, points: list[Point], notes: list[str]) -> Compa
     )
 
 
-def _figure(points: list[Point], law: Law) -> Any:
+def _figure(points: list[LossPoint], law: Law) -> Any:
     """Loss by tokens, a line for each size; and what was measured beside what the law says."""
     figure, ((axes,),) = panels(1, 1, width=6, height=4)
     sizes = sorted({point.parameters for point in points})

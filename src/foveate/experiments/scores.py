@@ -12,7 +12,6 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
@@ -20,6 +19,7 @@ from foveate.attention import Additive, Biaffine, Dot, ScaledDot, Score, attend
 from foveate.errors import at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.measuring import memory, side_by_side
+from foveate.viewer.plain_figure import PlainFigure
 
 SCORES = ("dot", "scaled dot", "biaffine", "additive", "additive, relu")
 
@@ -32,7 +32,7 @@ PROJECTIONS: dict[str, tuple[bool, bool]] = {
 """Whether keys and values are projections of the items, by the name of the column."""
 
 LEARNED, LAST = 0.95, 20
-"""A layer has learned once this share of the answers of so many steps is right."""
+"""A layer has learned once this share of the answers of this many steps is right."""
 
 
 @dataclass
@@ -61,8 +61,8 @@ OPTIONS = Scores
 
 
 @dataclass(frozen=True)
-class Learned:
-    """What one layer learned."""
+class ScoreResult:
+    """The result of one layer with a score."""
 
     score: str
     projected: str
@@ -102,8 +102,8 @@ class Recall(nn.Module):
         items = self.names(names) + self.values(values)
         query, keys = self.names(asked)[:, None], self.key(items)
         one_hot = torch.eye(items.shape[1]).expand(len(items), -1, -1)
-        found = attend(query, keys, torch.cat([self.value(items), one_hot], -1), self.score).squeeze(1)
-        output, weights = found.split([items.shape[-1], items.shape[1]], -1)
+        attended = attend(query, keys, torch.cat([self.value(items), one_hot], -1), self.score).squeeze(1)
+        output, weights = attended.split([items.shape[-1], items.shape[1]], -1)
         return self.output(output), weights.detach()
 
 
@@ -117,8 +117,8 @@ def run(options: Scores, console: Console) -> Comparison:
     for score in SCORES:
         for projected in PROJECTIONS:
             learned.append(_learn(options, score, projected))
-            told = f"{score}, projected {projected}: {_format(learned[-1])}"
-            console.print(told, highlight=False)
+            message = f"{score}, projected {projected}: {_format(learned[-1])}"
+            console.print(message, highlight=False)
     seconds = {
         length: side_by_side({s: _prepared_step(s, length, options.head_width) for s in SCORES}, options.repeats)
         for length in options.lengths
@@ -128,7 +128,7 @@ def run(options: Scores, console: Console) -> Comparison:
     return _report(options, learned, seconds, grown)
 
 
-def _learn(options: Scores, score: str, projected: str) -> Learned:
+def _learn(options: Scores, score: str, projected: str) -> ScoreResult:
     torch.manual_seed(options.seed)
     model = Recall(options, score, PROJECTIONS[projected])
     optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
@@ -136,9 +136,9 @@ def _learn(options: Scores, score: str, projected: str) -> Learned:
     learned = None
     for step in range(1, options.steps + 1):
         names = torch.rand(64, options.names).topk(options.items).indices  # each name once
-        values, place = torch.randint(options.names, names.shape), torch.randint(options.items, (64, 1))
-        labels = values.gather(1, place).squeeze(1)
-        logits, weights = model(names, values, names.gather(1, place).squeeze(1))
+        values, index = torch.randint(options.names, names.shape), torch.randint(options.items, (64, 1))
+        labels = values.gather(1, index).squeeze(1)
+        logits, weights = model(names, values, names.gather(1, index).squeeze(1))
         optimizer.zero_grad()
         F.cross_entropy(logits, labels).backward()
         optimizer.step()
@@ -147,11 +147,11 @@ def _learn(options: Scores, score: str, projected: str) -> Learned:
             learned = step
             break
     entropy = float(-torch.special.xlogy(weights, weights).sum(-1).mean())
-    return Learned(score, projected, learned, 100 * sum(right[-LAST:]) / len(right[-LAST:]), entropy)
+    return ScoreResult(score, projected, learned, 100 * sum(right[-LAST:]) / len(right[-LAST:]), entropy)
 
 
-def _format(found: Learned) -> str:
-    return f"{found.steps}" if found.steps else f"{found.accuracy:.0f} % in the end"
+def _format(result: ScoreResult) -> str:
+    return f"{result.steps}" if result.steps else f"{result.accuracy:.0f} % in the end"
 
 
 def _inputs(name: str, length: int, width: int) -> tuple[Score, Tensor, Tensor, Tensor]:
@@ -169,7 +169,7 @@ def _prepared_step(name: str, length: int, width: int) -> partial[None]:
 
 
 def _report(
-    options: Scores, learned: list[Learned], seconds: dict[int, dict[str, float]], grown: dict[str, float | None]
+    options: Scores, learned: list[ScoreResult], seconds: dict[int, dict[str, float]], grown: dict[str, float | None]
 ) -> Comparison:
     longest = options.lengths[-1]
     cost = Table(
@@ -180,17 +180,17 @@ def _report(
         times = (f"{1000 * seconds[length][score]:.1f}" for length in options.lengths)
         added = grown[score]
         cost.rows.append([score, *times, "" if added is None else f"{added / 2**20:.1f}"])
-    found = {(one.score, one.projected): one for one in learned}
+    by_case = {(result.score, result.projected): result for result in learned}
     right = Table(["score", *PROJECTIONS], title="Steps until 95 % of the items are recalled, by what is projected")
     sharp = Table(["score", *PROJECTIONS], title="Entropy of the weights then, nats")
     for score in SCORES:
-        right.rows.append([score, *(_format(found[score, name]) for name in PROJECTIONS)])
-        sharp.rows.append([score, *(f"{found[score, name].entropy:.2f}" for name in PROJECTIONS)])
+        right.rows.append([score, *(_format(by_case[score, name]) for name in PROJECTIONS)])
+        sharp.rows.append([score, *(f"{by_case[score, name].entropy:.2f}" for name in PROJECTIONS)])
     return Comparison(
         "Scores of attention",
         [cost, right, sharp],
-        {"": _plot(found)},
-        {"learned": [asdict(one) for one in learned], "seconds": seconds, "bytes": grown},
+        {"": _plot(by_case)},
+        {"learned": [asdict(result) for result in learned], "seconds": seconds, "bytes": grown},
         [
             f"Time: 4 heads of width {options.head_width}. Recall: one of {options.items} items by its name; "
             f"steps of 64 questions, AdamW at {options.learning_rate:g}, width {options.width}, one "
@@ -199,13 +199,13 @@ def _report(
     )
 
 
-def _plot(found: dict[tuple[str, str], Learned]) -> Figure:
+def _plot(by_case: dict[tuple[str, str], ScoreResult]) -> PlainFigure:
     """Bars of the steps: a group for each score, a bar for each way to project."""
-    figure = Figure(figsize=(7, 2.8), dpi=144, layout="constrained")
+    figure = PlainFigure(figsize=(7, 2.8), dpi=144, layout="constrained")
     axes = figure.subplots()
     for number, name in enumerate(PROJECTIONS):
-        places = [place + 0.2 * (number - 1.5) for place in range(len(SCORES))]
-        axes.bar(places, [found[score, name].steps or math.nan for score in SCORES], 0.18, label=name)
+        places = [index + 0.2 * (number - 1.5) for index in range(len(SCORES))]
+        axes.bar(places, [by_case[score, name].steps or math.nan for score in SCORES], 0.18, label=name)
     axes.set_xticks(range(len(SCORES)), SCORES)
     axes.set(ylabel="steps until learned")
     axes.spines[["top", "right"]].set_visible(False)

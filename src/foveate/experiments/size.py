@@ -69,7 +69,7 @@ class Size:
 def measure_size(model: nn.Module, batch: int, length: int, slices: int = 1) -> Size:
     """The counts of a model on the device "meta". Raises UserError for inputs that are not known.
 
-    What norms and dropout between split layers keep is counted for one of so many slices of the sequence.
+    What norms and dropout between split layers keep is counted for one of `slices` parts of the sequence.
     """
     inputs, tokens = _inputs(model, batch, length)
     own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
@@ -145,9 +145,9 @@ def measure_preset(
     A stack of many equal layers is counted with 2 and with 4 of them; each further one adds the same. Raises UserError
     as `measure_size` and `models.create` do.
     """
-    model = model or models.create(name, device="meta", **sizes)
     if models.preset(name).family in NEEDS_NUMBERS:
         return measure_size(models.create(name, **sizes), batch, length, slices)
+    model = model or models.create(name, device="meta", **sizes)
     config: Any = model.config
     layers = getattr(config, "layers", None)
     if not isinstance(layers, int) or layers <= 4 or layers % 2:
@@ -169,14 +169,14 @@ def measure_preset(
 
 
 def measure_part(name: str, sizes: Mapping[str, Any], batch: int, length: int, parts: int) -> Size:
-    """The counts of what one of so many devices has of a preset whose layers they split (tensor parallelism).
+    """The counts of what one of `parts` devices has of a preset whose layers they split (tensor parallelism).
 
     That is a model with a part of the heads, of the hidden units and of the vocabulary, at the full width. Norms and
     the sums between layers act on a slice of the sequence. Raises UserError for a model that they cannot split.
     """
-    config: Any = models.create(name, device="meta", **sizes).config
     if parts == 1:
         return measure_preset(name, sizes, batch, length)
+    config: Any = models.create(name, device="meta", **sizes).config
     if not isinstance(config, StackConfig):
         raise UserError(f"no parts are counted for {name}: only for a stack of blocks alone")
     heads = config.key_value_heads or config.heads
@@ -203,19 +203,19 @@ def _inputs(model: nn.Module, batch: int, length: int) -> tuple[dict[str, Tensor
     """Inputs of these sizes on the model's device, by the shapes in the annotations of its forward, and how many tokens
     or examples they are."""
     sizes, device = _dimensions(model, batch, length), next(model.parameters()).device
-    found: dict[str, Tensor] = {}
+    inputs: dict[str, Tensor] = {}
     for name, parameter in inspect.signature(model.forward).parameters.items():
         shape = getattr(parameter.annotation, "dim_str", None)
         if name == "spellings" and isinstance(getattr(model, "embedding", None), WordEmbedding):
-            found[name] = torch.zeros(batch, length, 1, dtype=torch.long, device=device)
+            inputs[name] = torch.zeros(batch, length, 1, dtype=torch.long, device=device)
         if parameter.default is not inspect.Parameter.empty or shape is None:
             continue
-        dims = [int(one) if one.isdecimal() else sizes[one] for one in shape.split()]
+        dims = [int(size) if size.isdecimal() else sizes[size] for size in shape.split()]
         kind = torch.float32 if "Float" in str(parameter.annotation) else torch.long
         fill = sizes["K" if name == "paragraph_lengths" else "T"] if name.endswith("lengths") else 0
-        found[name] = torch.full(dims, fill, dtype=kind, device=device)
-    reads_tokens = any(not one.is_floating_point() and one.ndim == 2 for one in found.values())
-    return found, batch * length if reads_tokens and "pixels" not in found else batch
+        inputs[name] = torch.full(dims, fill, dtype=kind, device=device)
+    reads_tokens = any(not value.is_floating_point() and value.ndim == 2 for value in inputs.values())
+    return inputs, batch * length if reads_tokens and "pixels" not in inputs else batch
 
 
 def _dimensions(model: nn.Module, batch: int, length: int) -> dict[str, int]:

@@ -54,21 +54,21 @@ def first_steps(structure: Structure, length: int, layers: int = 1) -> list[list
 
     All cells of one step can be computed in parallel.
     """
-    found, below = [], [0] * length
+    steps_of_layers, below = [], [0] * length
     for level in range(layers):
         offsets, steps = structure.offsets(level, length), [0] * length
-        for place in range(length):
-            waits = below[_first(place, offsets) : place + offsets.stop : offsets.step]
-            before = steps[place - 1] if structure.recurrent and place else 0
-            steps[place] = 1 + max(before, *waits)
-        found.append(steps)
+        for position in range(length):
+            waits = below[_first(position, offsets) : position + offsets.stop : offsets.step]
+            before = steps[position - 1] if structure.recurrent and position else 0
+            steps[position] = 1 + max(before, *waits)
+        steps_of_layers.append(steps)
         below = steps
-    return found
+    return steps_of_layers
 
 
-def _first(place: int, offsets: range) -> int:
+def _first(position: int, offsets: range) -> int:
     """The first position on which a cell depends, at least 0."""
-    start = place + offsets.start
+    start = position + offsets.start
     return start if start >= 0 else start % offsets.step
 
 

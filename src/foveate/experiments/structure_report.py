@@ -3,13 +3,13 @@
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from foveate.experiments import structure
 from foveate.experiments.comparison import Table
 from foveate.experiments.drawing import line, powers_of_two
 from foveate.experiments.structure import Structure
 from foveate.viewer.heatmaps import COLOURS
+from foveate.viewer.plain_figure import PlainFigure
 
 THEORY = {
     "recurrent": ("O(n)", "O(n)", "n d", "d"),
@@ -42,23 +42,23 @@ def _structures(kernel: int, radius: int) -> list[Structure]:
 def table(options: Any) -> Table:
     """`options` are those of `layers.Layers`."""
     length = options.lengths[-1]
-    found = Table(
+    counted = Table(
         [
             *("layer", "sequential steps", f"at n = {length:,}", "longest path", f"at n = {length:,}"),
             *("keeps in training", "keeps as it writes"),
         ],
         title="What waits for what, how far a signal travels, and what is kept",
     )
-    for each in _structures(options.kernel, options.radius):
-        steps, path = structure.sequential_steps(each, length), structure.longest_path(each, length)
-        waits, travels, *keeps = THEORY[each.name]
-        found.rows.append([each.name, waits, f"{steps:,}", travels, f"{path:,}", *keeps])
-    return found
+    for layer in _structures(options.kernel, options.radius):
+        steps, path = structure.sequential_steps(layer, length), structure.longest_path(layer, length)
+        waits, travels, *keeps = THEORY[layer.name]
+        counted.rows.append([layer.name, waits, f"{steps:,}", travels, f"{path:,}", *keeps])
+    return counted
 
 
-def figure(options: Any) -> Figure:
+def figure(options: Any) -> PlainFigure:
     """Steps and paths by length; below, the step at which each cell of some layers can be computed."""
-    whole = Figure(figsize=(11, 5), dpi=144, layout="constrained")
+    whole = PlainFigure(figsize=(11, 5), dpi=144, layout="constrained")
     parts: Any = whole.subfigures(2, 1, height_ratios=[2.4, 1])
     upper, lower = parts
     measures = {
@@ -67,9 +67,9 @@ def figure(options: Any) -> Figure:
     }
     curves: list[Axes] = list(upper.subplots(1, len(measures)))
     for axes, (title, measure) in zip(curves, measures.items(), strict=True):
-        for number, each in enumerate(_structures(options.kernel, options.radius)):
-            how = {"linestyle": "--"} if each.name == "convolution" else {}  # hardly differs from the recurrent line
-            line(axes, number, options.lengths, [measure(each, n) for n in options.lengths], each.name, **how)
+        for number, layer in enumerate(_structures(options.kernel, options.radius)):
+            how = {"linestyle": "--"} if layer.name == "convolution" else {}  # hardly differs from the recurrent line
+            line(axes, number, options.lengths, [measure(layer, n) for n in options.lengths], layer.name, **how)
         axes.set(yscale="log", xlabel="length n", title=title)
         powers_of_two(axes, options.lengths)
         axes.spines[["top", "right"]].set_visible(False)
@@ -78,20 +78,20 @@ def figure(options: Any) -> Figure:
     title = f"the step at which each cell of {LAYERS} layers can be computed, those with one number in parallel"
     lower.suptitle(title, fontsize=10)
     small = _structures(options.kernel, SMALL_RADIUS)
-    for axes, each in zip(list(lower.subplots(1, len(small))), small, strict=True):
-        _draw_cells(axes, each)
+    for axes, layer in zip(list(lower.subplots(1, len(small))), small, strict=True):
+        _draw_cells(axes, layer)
     return whole
 
 
-def _draw_cells(axes: Axes, each: Structure) -> None:
+def _draw_cells(axes: Axes, layer: Structure) -> None:
     """A square for each cell, the first layer at the bottom; darker cells are computed later."""
-    steps = structure.first_steps(each, PLACES, LAYERS)
+    steps = structure.first_steps(layer, PLACES, LAYERS)
     last = PLACES + LAYERS
     axes.pcolormesh(steps, cmap=COLOURS, vmin=0, vmax=last, edgecolors="white", linewidth=1)
     for level, row in enumerate(steps):
-        for place, step in enumerate(row):
+        for position, step in enumerate(row):
             colour = "white" if step > 0.55 * last else "black"
-            axes.text(place + 0.5, level + 0.5, str(step), ha="center", va="center", fontsize=7, color=colour)
+            axes.text(position + 0.5, level + 0.5, str(step), ha="center", va="center", fontsize=7, color=colour)
     axes.set(xticks=[], yticks=[], aspect="equal")
-    axes.set_xlabel(each.name, fontsize=9)
+    axes.set_xlabel(layer.name, fontsize=9)
     axes.spines[:].set_visible(False)

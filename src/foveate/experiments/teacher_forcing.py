@@ -41,7 +41,7 @@ class TeacherForcing(Options):
 
 
 @dataclass(frozen=True)
-class Measured:
+class DecodingTime:
     """Seconds for a batch of sentences of one length."""
 
     model: str
@@ -60,7 +60,7 @@ def run(options: TeacherForcing, console: Console) -> Comparison:
     at_least(1, "the number of models", len(options.models))
     check_growing("lengths", options.lengths)
     built = {name: _model(options, name) for name in options.models}
-    found = []
+    results = []
     for length in options.lengths:
         console.print(f"{length:,} tokens", highlight=False)
         runs = {(name, mode): _run(options, model, length, mode) for name, model in built.items() for mode in MODES}
@@ -69,13 +69,13 @@ def run(options: TeacherForcing, console: Console) -> Comparison:
                 case: state_bytes(run_of()) // options.batch for case, run_of in runs.items() if case[1] == "stepped"
             }
             seconds = side_by_side(runs, options.repeats)
-        found += [Measured(*case, length, took, kept.get(case, 0)) for case, took in seconds.items()]
-    return _report(options, found)
+        results += [DecodingTime(*case, length, took, kept.get(case, 0)) for case, took in seconds.items()]
+    return _report(options, results)
 
 
 def _model(options: TeacherForcing, name: str) -> nn.Module:
     config = models.config_class(models.preset(name).family)
-    known = {part.name for part in fields(config)}
+    known = {field.name for field in fields(config)}
     sizes = {
         "src_vocab": options.vocabulary,
         "tgt_vocab": options.vocabulary,
@@ -122,9 +122,9 @@ def _run(options: TeacherForcing, model: Any, length: int, mode: str) -> Run:
     return forced if mode == "forced" else stepped
 
 
-def _report(options: TeacherForcing, found: list[Measured]) -> Comparison:
+def _report(options: TeacherForcing, results: list[DecodingTime]) -> Comparison:
     def seconds(name: str, mode: str) -> list[float]:
-        return [part.seconds for part in found if (part.model, part.mode) == (name, mode)]
+        return [result.seconds for result in results if (result.model, result.mode) == (name, mode)]
 
     longest, start = options.lengths[-1], len(options.lengths) // 2
     table = Table(
@@ -133,7 +133,7 @@ def _report(options: TeacherForcing, found: list[Measured]) -> Comparison:
     figure, grid = panels(1, 3, 3.6, 3.2)
     for number, name in enumerate(options.models):
         forced, stepped = (seconds(name, mode) for mode in MODES)
-        ratio = [one / other for one, other in zip(stepped, forced, strict=True)]
+        ratio = [slow / fast for slow, fast in zip(stepped, forced, strict=True)]
         growth = [exponent(options.lengths[start - 1 :], times[start - 1 :]) for times in (forced, stepped)]
         table.rows.append(
             [
@@ -141,7 +141,11 @@ def _report(options: TeacherForcing, found: list[Measured]) -> Comparison:
                 *(f"{1000 * times[-1]:.1f}" for times in (forced, stepped)),
                 f"{ratio[-1]:.1f}",
                 "n^{:.2f}, n^{:.2f}".format(*growth),
-                " ".join(f"{part.kept / 1024:,.0f}" for part in found if (part.model, part.mode) == (name, "stepped")),
+                " ".join(
+                    f"{result.kept / 1024:,.0f}"
+                    for result in results
+                    if (result.model, result.mode) == (name, "stepped")
+                ),
             ]
         )
         for axes, values in zip(grid[0], (forced, stepped, ratio), strict=True):
@@ -149,7 +153,7 @@ def _report(options: TeacherForcing, found: list[Measured]) -> Comparison:
     for axes, title in zip(grid[0], (*MODES.values(), "step by step / teacher-forced"), strict=True):
         axes.set(title=title, xlabel="tokens of source and target")
         powers_of_two(axes, options.lengths)
-    times = [part.seconds for part in found]
+    times = [result.seconds for result in results]
     for axes in grid[0][:2]:
         axes.set(yscale="log", ylim=(min(times) / 1.3, max(times) * 1.3))
     grid[0][0].set_ylabel("seconds")
@@ -159,7 +163,7 @@ def _report(options: TeacherForcing, found: list[Measured]) -> Comparison:
         "Reading a known target at once, against writing it step by step",
         [table],
         {"": figure},
-        [asdict(part) for part in found],
+        [asdict(result) for result in results],
         [
             f"{options.batch} sentences at once, width {options.width}, vocabulary {options.vocabulary:,}, reading the "
             "source included, without gradients; steps keep what is known (states, keys and values, windows). Growth: "

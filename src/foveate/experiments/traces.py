@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -19,6 +18,7 @@ from foveate.contracts import Generator
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.special_tokens import LEARNED
+from foveate.viewer.plain_figure import PlainFigure
 
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "attention", "mkldnn_rnn_layer")
 """Parts of the names of torch's operations that multiply matrices."""
@@ -40,8 +40,8 @@ OPTIONS = Traces
 
 
 @dataclass(frozen=True)
-class Traced:
-    """One pass of a model."""
+class TracedPass:
+    """The operations of one pass of a model."""
 
     model: str
     mode: str
@@ -73,13 +73,13 @@ def run(options: Traces, console: Console) -> Comparison:
     """Trace all models. Raises UserError for invalid lengths and for models that do not translate."""
     check_growing("lengths", options.lengths)
     at_least(1, "the number of models", len(options.models))
-    found = []
+    results = []
     for name in options.models:
         model = _translator(name)
         for length in options.lengths:
             passes = _passes(model, length)
-            found += [Traced(name, mode, length, count_products(passes[mode])) for mode in MODES]
-    return _report(options, found)
+            results += [TracedPass(name, mode, length, count_products(passes[mode])) for mode in MODES]
+    return _report(options, results)
 
 
 def _translator(name: str) -> nn.Module:
@@ -103,10 +103,10 @@ def _passes(model: Any, length: int) -> dict[str, Callable[[], object]]:
     return {"training": lambda: model(source, lengths, target), "test": stepped}
 
 
-def _report(options: Traces, found: list[Traced]) -> Comparison:
+def _report(options: Traces, results: list[TracedPass]) -> Comparison:
     columns = [(mode, length) for mode in MODES for length in options.lengths]
     table = Table(["model", *(f"{mode}, {length} tokens" for mode, length in columns), "in training"])
-    by_case = {(one.model, one.mode, one.length): one.products for one in found}
+    by_case = {(result.model, result.mode, result.length): result.products for result in results}
     for name in options.models:
         counts = [by_case[name, *column] for column in columns]
         grows = counts[len(options.lengths) - 1] > counts[0]
@@ -115,17 +115,17 @@ def _report(options: Traces, found: list[Traced]) -> Comparison:
         "Matrix products one after the other",
         [table],
         {"": _plot(options, by_case)},
-        [asdict(one) for one in found],
+        [asdict(result) for result in results],
         ["A forward pass of one sentence, reading its source included; an LSTM layer of oneDNN counts as one product."],
     )
 
 
-def _plot(options: Traces, found: dict[tuple[str, str, int], int]) -> Figure:
+def _plot(options: Traces, products: dict[tuple[str, str, int], int]) -> PlainFigure:
     """The products against the length, in training and at test time."""
-    figure = Figure(figsize=(8, 3), dpi=144, layout="constrained")
+    figure = PlainFigure(figsize=(8, 3), dpi=144, layout="constrained")
     for axes, mode in zip(figure.subplots(1, 2, sharey=True), MODES, strict=True):
         for name in options.models:
-            axes.plot(options.lengths, [found[name, mode, length] for length in options.lengths], "o-", label=name)
+            axes.plot(options.lengths, [products[name, mode, length] for length in options.lengths], "o-", label=name)
         axes.set(title=f"products, {mode}", xlabel="tokens", xscale="log", yscale="log")
         axes.set_xticks(options.lengths, [str(length) for length in options.lengths], minor=False)
         axes.minorticks_off()

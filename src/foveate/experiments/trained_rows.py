@@ -37,7 +37,7 @@ TAGGER: dict[str, Any] = {"examples": {"source": "brown"}, "model": "transformer
 
 @dataclass(frozen=True)
 class RowResult:
-    """What was measured of one row."""
+    """The measurements of one row."""
 
     metrics: dict[str, float]
     """The metrics of the validation at the end."""
@@ -47,7 +47,7 @@ class RowResult:
 def train_row(
     task: str, recipe: Mapping[str, Any], steps: int, options: Options, folder: Path, console: Console
 ) -> RowResult:
-    """The results of a training of so many steps, which is done or resumed unless `folder` has them."""
+    """The results of a training of `steps` steps, which is done or resumed unless `folder` has them."""
     training = {
         "steps": steps,
         "learning_rate": 3e-3,
@@ -71,10 +71,10 @@ def train_row(
         return {"metrics": metrics, "parameters": parameters}
 
     console.rule(str(folder))
-    found = measure_once(
+    measured = measure_once(
         folder / RESULTS, json.loads(json.dumps(values)), measure, lambda: training_conditions(tasks.load(folder).model)
     )
-    return RowResult(**found)
+    return RowResult(**measured)
 
 
 def translator_speeds(
@@ -91,4 +91,6 @@ def translator_speeds(
         update = Updater(model, CrossEntropy(), Training(device="cpu", precision="float32"))
         return partial(update, [data], 0.0, 1)  # a learning rate of 0 does not change the weights
 
-    return {name: 1000 * each for name, each in side_by_side({n: updater(n) for n in architectures}, repeats).items()}
+    return {
+        name: 1000 * seconds for name, seconds in side_by_side({n: updater(n) for n in architectures}, repeats).items()
+    }

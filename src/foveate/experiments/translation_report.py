@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from foveate.contracts import Picture
-from foveate.data import ParallelText
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.experiments.alignment_error import AlignmentQuality
 from foveate.experiments.comparison import Table
 from foveate.experiments.gradient_variance import GradientVariance
@@ -16,7 +16,7 @@ PICTURED = 2
 
 
 @dataclass
-class Measured:
+class TranslatorResult:
     """The results of one translator."""
 
     bleu: float
@@ -40,23 +40,23 @@ class Speeds:
     writing: dict[str, float]
 
 
-def table(rows: Mapping[str, Measured], speeds: Speeds) -> Table:
-    found = Table(["attention", "BLEU", "chrF", "AER", "on own name", "entropy", "training", "writing"])
+def table(rows: Mapping[str, TranslatorResult], speeds: Speeds) -> Table:
+    report = Table(["attention", "BLEU", "chrF", "AER", "on own name", "entropy", "training", "writing"])
     for name, row in rows.items():
         seen, cells = row.alignment, ["", "", ""]
         if seen is not None:
             cells = [f"{100 * seen.error_rate:.1f} %", f"{100 * seen.own_name:.1f} %", f"{seen.entropy:.2f}"]
         speed = [f"{speeds.training[name]:,.0f}", f"{speeds.writing[name]:,.0f}"]
-        found.rows.append([name, f"{row.bleu:.1f}", f"{row.chrf:.1f}", *cells, *speed])
-    return found
+        report.rows.append([name, f"{row.bleu:.1f}", f"{row.chrf:.1f}", *cells, *speed])
+    return report
 
 
 def notes(
-    rows: Mapping[str, Measured], variances: Mapping[str, GradientVariance | None], steps: int, sentences: int
+    rows: Mapping[str, TranslatorResult], variances: Mapping[str, GradientVariance | None], steps: int, sentences: int
 ) -> list[str]:
     """Notes about the table."""
     first = next(iter(rows.values()))
-    found = [
+    notes = [
         f"Each was trained for {steps:,} steps; greedy search of {sentences:,} unseen messages, {first.signature}.",
         f"AER: of {first.messages:,} messages of several names, read with their references, the share of target tokens "
         "that look most at a token of another name; who looks along the diagonal, at nothing of the text, has "
@@ -65,7 +65,7 @@ def notes(
         "Training, writing: target tokens a second, learning a batch and writing it step by step, all taking turns.",
     ]
     chosen = {name: variance for name, variance in variances.items() if variance is not None}
-    return [*found, *(_of_choices(name, rows[name].training, variance) for name, variance in chosen.items())]
+    return [*notes, *(_of_choices(name, rows[name].training, variance) for name, variance in chosen.items())]
 
 
 def _of_choices(name: str, training: Mapping[str, float], variance: GradientVariance) -> str:
@@ -84,10 +84,10 @@ def maps(translators: Mapping[str, Translator], unseen: ParallelText) -> Picture
     """The attention maps of all translators for one message with its reference."""
     lines = zip(unseen, unseen.notes, strict=True)
     pairs = [pair for pair, emoji in lines if len(emoji.split()) == PICTURED][:1]
-    found = []
+    alignments = []
     for source, target in pairs:
         for name, translator in translators.items():
             seen = translator.alignment(source, target)
             if seen is not None:
-                found.append(Alignment(seen.weights, seen.target, seen.source, name))
-    return plot_alignments(found, columns=3) if found else None
+                alignments.append(Alignment(seen.weights, seen.target, seen.source, name))
+    return plot_alignments(alignments, columns=3) if alignments else None

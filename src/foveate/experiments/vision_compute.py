@@ -4,7 +4,6 @@ figure 5)."""
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 from rich.console import Console
 
@@ -12,6 +11,7 @@ from foveate.errors import UserError
 from foveate.experiments.comparison import Comparison, Table
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.experiments.image_rows import ImageOptions, ImageRow, ImageRows
+from foveate.viewer.plain_figure import PlainFigure
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "ViT, 4 layers of width 64": (
@@ -47,29 +47,29 @@ def run(options: VisionCompute, console: Console) -> Comparison:
     if not options.budgets or not all(budget > 0 for budget in options.budgets):
         raise UserError(f"budgets are {options.budgets}, but must be one or more numbers above 0")
     rows = ImageRows(options, options.out / "vision-compute", console)
-    found: dict[str, list[ImageRow]] = {}
+    trained: dict[str, list[ImageRow]] = {}
     for budget in options.budgets:
         for name, (preset, changes) in MODELS.items():
             sized = {**changes, "image_size": options.size} if preset.startswith("vit") else changes
             row = rows.train(f"{name}, {budget:g} TFLOP", preset, sized, budget=1e12 * budget)
-            found.setdefault(name, []).append(row)
+            trained.setdefault(name, []).append(row)
     headings = [
         heading
         for budget in options.budgets
         for heading in (f"{budget:g} TFLOP: accuracy, %", "steps", "seconds", "GFLOP/s")
     ]
     table = Table(["model", "parameters", *headings])
-    for name, each in found.items():
-        cells = [f"{each[0].parameters:,}"]
-        for row in each:
+    for name, results in trained.items():
+        cells = [f"{results[0].parameters:,}"]
+        for row in results:
             speed = row.flops / row.seconds / 1e9
             cells += [f"{row.accuracy:.1f}", f"{row.steps:,}", f"{row.seconds:.0f}", f"{speed:.0f}"]
         table.rows.append([name, *cells])
     return Comparison(
         "Vision Transformers, hybrids and residual networks at equal training operations",
         [table],
-        {"": _plot(found)},
-        {name: [asdict(row) for row in each] for name, each in found.items()},
+        {"": _plot(trained)},
+        {name: [asdict(row) for row in results] for name, results in trained.items()},
         [
             f"{options.source} at {options.size} x {options.size} pixels, batches of {options.batch}; accuracy on up "
             f"to {options.validation_images:,} images held out. Seconds are those of one processor."
@@ -77,13 +77,13 @@ def run(options: VisionCompute, console: Console) -> Comparison:
     )
 
 
-def _plot(found: dict[str, list[ImageRow]]) -> Figure:
+def _plot(trained: dict[str, list[ImageRow]]) -> PlainFigure:
     """Accuracy against operations to the left, against time to the right."""
     figure, grid = panels(1, 2, 4.2, 3.2, sharey=True)
-    for number, (name, each) in enumerate(found.items()):
-        accuracy = [row.accuracy for row in each]
-        line(grid[0][0], number, [row.flops / 1e12 for row in each], accuracy, name)
-        line(grid[0][1], number, [row.seconds for row in each], accuracy, name)
+    for number, (name, results) in enumerate(trained.items()):
+        accuracy = [row.accuracy for row in results]
+        line(grid[0][0], number, [row.flops / 1e12 for row in results], accuracy, name)
+        line(grid[0][1], number, [row.seconds for row in results], accuracy, name)
     for axes, label in zip(grid[0], ("TFLOP of the training", "seconds of one processor"), strict=True):
         axes.set(xlabel=label, xscale="log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -4,13 +4,13 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from foveate.errors import at_least, one_of
 from foveate.experiments.comparison import Comparison, Table
 from foveate.experiments.drawing import panels
 from foveate.experiments.image_rows import ImageOptions, ImageRow, ImageRows
+from foveate.viewer.plain_figure import PlainFigure
 
 PRESET = "vit-tiny"
 
@@ -61,22 +61,22 @@ def run(options: ViTChoices, console: Console) -> Comparison:
     for choice in options.choices:
         one_of("choice", choice, CHOICES)
     rows = ImageRows(options, options.out / "vit-choices", console)
-    found: dict[str, dict[str, ImageRow]] = {}
+    trained: dict[str, dict[str, ImageRow]] = {}
     for choice in options.choices:
         for value, changes in CHOICES[choice].items():
             name = f"{choice} {value}" if changes else "base"
             row = rows.train(name, PRESET, {**BASE, "image_size": options.size, **changes}, steps=options.steps)
-            found.setdefault(choice, {})[value] = row
+            trained.setdefault(choice, {})[value] = row
     table = Table(["choice", "accuracy, %", "parameters", "GFLOP a step", "seconds"])
-    for choice, each in found.items():
-        for value, row in each.items():
+    for choice, results in trained.items():
+        for value, row in results.items():
             cells = f"{row.accuracy:.1f}", f"{row.parameters:,}", f"{row.flops / row.steps / 1e9:.2f}"
             table.rows.append([f"{choice}: {value}", *cells, f"{row.seconds:.0f}"])
     return Comparison(
         "Choices of a vision Transformer",
         [table],
-        {"": _plot(found)},
-        {choice: {value: asdict(row) for value, row in each.items()} for choice, each in found.items()},
+        {"": _plot(trained)},
+        {choice: {value: asdict(row) for value, row in results.items()} for choice, results in trained.items()},
         [
             f"{options.steps:,} steps of {options.batch} images of {options.source} at {options.size} x {options.size} "
             f"pixels; accuracy on up to {options.validation_images:,} images held out. Where a row says nothing else: "
@@ -85,14 +85,14 @@ def run(options: ViTChoices, console: Console) -> Comparison:
     )
 
 
-def _plot(found: dict[str, dict[str, ImageRow]]) -> Figure:
+def _plot(trained: dict[str, dict[str, ImageRow]]) -> PlainFigure:
     """Accuracy by value, a panel for each choice."""
-    columns = min(4, len(found))
-    figure, grid = panels(math.ceil(len(found) / columns), columns, 3.0, 2.4, sharey=True)
-    for axes in grid.flat[len(found) :]:
+    columns = min(4, len(trained))
+    figure, grid = panels(math.ceil(len(trained) / columns), columns, 3.0, 2.4, sharey=True)
+    for axes in grid.flat[len(trained) :]:
         axes.set_axis_off()
-    for axes, (choice, each) in zip(grid.flat, found.items(), strict=False):
-        axes.plot(list(each), [row.accuracy for row in each.values()], marker="o", linewidth=1.2)
+    for axes, (choice, results) in zip(grid.flat, trained.items(), strict=False):
+        axes.plot(list(results), [row.accuracy for row in results.values()], marker="o", linewidth=1.2)
         axes.set_title(choice)
     for axes in grid[:, 0]:
         axes.set_ylabel("accuracy, %")

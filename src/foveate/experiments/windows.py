@@ -1,9 +1,8 @@
-"""Restricted self-attention: a translator and a tagger that look at most so many positions away, by radius."""
+"""Restricted self-attention: a translator and a tagger that look at most a few positions away, by radius."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from foveate.errors import at_least
@@ -18,13 +17,14 @@ from foveate.experiments.trained_rows import (
     train_row,
     translator_speeds,
 )
+from foveate.viewer.plain_figure import PlainFigure
 
 LONG = 1024
 """Tokens of the source and of the target whose time is measured: emoji names and sentences are short."""
 
 
 @dataclass
-class Windows(Options):
+class WindowRadii(Options):
     """Train a translator (emoji names) and a tagger (Brown corpus) with self-attention in a window, by its radius.
 
     Rows that are already in `--out` are not trained again; an interrupted training is resumed.
@@ -40,10 +40,10 @@ class Windows(Options):
     """Measurements of each speed, of which the median counts."""
 
 
-OPTIONS = Windows
+OPTIONS = WindowRadii
 
 
-def run(options: Windows, console: Console) -> Comparison:
+def run(options: WindowRadii, console: Console) -> Comparison:
     """Train the rows that are not trained yet, and measure all. Raises UserError for invalid options."""
     check_growing("radii", options.radii)
     for name in ("translator_steps", "tagger_steps", "repeats"):
@@ -52,7 +52,7 @@ def run(options: Windows, console: Console) -> Comparison:
     folders = {
         (task, name): options.out / "windows" / f"{task}-{name}" for task in ("translate", "tag") for name in windows
     }
-    found: dict[tuple[str, str], RowResult] = {}
+    results: dict[tuple[str, str], RowResult] = {}
     for (task, name), folder in folders.items():
         architecture: dict[str, Any] = {"window": windows[name]}
         recipe, steps = TAGGER, options.tagger_steps
@@ -60,20 +60,20 @@ def run(options: Windows, console: Console) -> Comparison:
             architecture |= SMALL_TRANSLATOR
             recipe, steps = TRANSLATOR, options.translator_steps
         given = {key: value for key, value in architecture.items() if value is not None}
-        found[task, name] = train_row(task, {**recipe, "architecture": given}, steps, options, folder, console)
+        results[task, name] = train_row(task, {**recipe, "architecture": given}, steps, options, folder, console)
     speeds = translator_speeds(
         {name: {**SMALL_TRANSLATOR, "window": radius} for name, radius in windows.items()}, LONG, 1, options.repeats
     )
     table = Table(["radius", "BLEU", "chrF", "tagging, %", f"training step of {LONG:,} tokens, ms"])
     for name in windows:
-        translated, tagged = found["translate", name].metrics, found["tag", name].metrics
+        translated, tagged = results["translate", name].metrics, results["tag", name].metrics
         cells = f"{translated['bleu']:.1f}", f"{translated['chrf']:.1f}", f"{tagged['accuracy']:.2f}"
         table.rows.append([name, *cells, f"{speeds[name]:.0f}"])
     return Comparison(
         "Self-attention in a window",
         [table],
-        {"": _plot(list(windows), found, speeds)},
-        {"rows": {" ".join(row): asdict(result) for row, result in found.items()}, "milliseconds": speeds},
+        {"": _plot(list(windows), results, speeds)},
+        {"rows": {" ".join(row): asdict(result) for row, result in results.items()}, "milliseconds": speeds},
         [
             f"Translator: 2+2 blocks of width 128, {options.translator_steps:,} steps, emoji names, 500 validation "
             f"messages by greedy search; its attention to the source is not restricted. Tagger: 2 blocks of width 128, "
@@ -83,12 +83,12 @@ def run(options: Windows, console: Console) -> Comparison:
     )
 
 
-def _plot(names: list[str], found: dict[tuple[str, str], RowResult], speeds: dict[str, float]) -> Figure:
+def _plot(names: list[str], results: dict[tuple[str, str], RowResult], speeds: dict[str, float]) -> PlainFigure:
     """Quality of both, and time, by radius."""
-    figure = Figure(figsize=(9, 2.8), dpi=144, layout="constrained")
+    figure = PlainFigure(figsize=(9, 2.8), dpi=144, layout="constrained")
     rows = {
-        "translator: BLEU": [found["translate", name].metrics["bleu"] for name in names],
-        "tagger: accuracy, %": [found["tag", name].metrics["accuracy"] for name in names],
+        "translator: BLEU": [results["translate", name].metrics["bleu"] for name in names],
+        "tagger: accuracy, %": [results["tag", name].metrics["accuracy"] for name in names],
         f"ms for {LONG:,} tokens": [speeds[name] for name in names],
     }
     for axes, (title, numbers) in zip(figure.subplots(1, 3), rows.items(), strict=True):

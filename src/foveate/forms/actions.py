@@ -19,7 +19,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.worlds.actions import Action, ActionSpace, Kind, name_action, space_of
 from foveate.data.worlds.episodes import Level, Recording
 from foveate.data.worlds.grid_levels import ACTIONS
-from foveate.data.worlds.named import Scene, open_world
+from foveate.data.worlds.named import VisualWorld, open_world
 from foveate.data.worlds.views import Views
 from foveate.decoding.acting import Episode, act
 from foveate.decoding.beam import check_width
@@ -219,7 +219,7 @@ class WorldActions(OutputForm):
             )
         return found
 
-    def _open(self, form: LevelName, level: Level) -> Scene:
+    def _open(self, form: LevelName, level: Level) -> VisualWorld:
         """The world of a level. Raises UserError for one that is unknown, or has other actions or images."""
         world = open_world(level.world, level.seed, form.views)
         channels = len(world.observe()["pixels"])
@@ -231,7 +231,7 @@ class WorldActions(OutputForm):
         return world
 
     def _episodes(
-        self, model: Any, inputs: dict[str, Tensor], worlds: Sequence[Scene], options: ActOptions | WorldOptions
+        self, model: Any, inputs: dict[str, Tensor], worlds: Sequence[VisualWorld], options: ActOptions | WorldOptions
     ) -> list[Episode]:
         if self.kind == "numbers":
             if options.width > 1:

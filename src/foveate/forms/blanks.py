@@ -13,16 +13,16 @@ import numpy as np
 from torch import Tensor, nn
 
 from foveate.contracts import Tokenizer
-from foveate.data import Passage, Prose
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
+from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.hidden_words import HIDING, OF_CHARACTERS, HiddenWords, open_words
 from foveate.data.text.masking import MASK, encode_question
 from foveate.data.text.strided_buckets import text_buckets
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
 from foveate.errors import UserError, at_least, one_of, quoted
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, Form, Learned, Naming, OutputForm, Row
+from foveate.forms.form import Changes, Form, Learned, MapRow, Naming, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.processor import Processor
 from foveate.forms.prose import ReadProse, watch
@@ -35,7 +35,7 @@ WAYS = {"Bert": "masked", "XLNet": "permuted", "Elmo": "both ways"}
 Own = TypeVar("Own", bound=Form)
 
 
-class Question(NamedTuple):
+class MaskedText(NamedTuple):
     """The tokens of a text, and where its masks are among them."""
 
     tokens: list[int]
@@ -186,28 +186,28 @@ class ReadBlanks(OpenWords, ReadProse):
             raise UserError(f"{quoted(given)} has no {MASK}: write it where a word is to be filled in")
         return given if given.strip() else None
 
-    def prepare(self, value: str) -> Question:
-        return Question(*encode_question(value, self.words), value)
+    def prepare(self, value: str) -> MaskedText:
+        return MaskedText(*encode_question(value, self.words), value)
 
-    def cost(self, prepared: Question) -> int:
+    def cost(self, prepared: MaskedText) -> int:
         return len(prepared.tokens)
 
-    def positions(self, prepared: Question) -> int:
+    def positions(self, prepared: MaskedText) -> int:
         return len(prepared.tokens)
 
-    def longer_than_training(self, prepared: Question) -> bool:
+    def longer_than_training(self, prepared: MaskedText) -> bool:
         return len(prepared.tokens) > self.max_length
 
     def tensors(
-        self, prepared: Sequence[Question], generator: np.random.Generator | None = None
+        self, prepared: Sequence[MaskedText], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
         tokens = [np.array(one.tokens) for one in prepared]
         return self.rows_of_tokens.way.ask(tokens, [one.asked for one in prepared]), Changes()
 
-    def names(self, prepared: Question) -> list[str]:
+    def names(self, prepared: MaskedText) -> list[str]:
         return self.words.pieces(prepared.tokens)
 
-    def axis(self, value: Any, prepared: Question, grid: GridFinder) -> Naming:
+    def axis(self, value: Any, prepared: MaskedText, grid: GridFinder) -> Naming:
         """Of a side with a place for each token, and of one with a place for each blank."""
         asked = [prepared.tokens[place] for place in prepared.asked]
         found = {len(row): self.words.pieces(row) for row in (asked, prepared.tokens)}
@@ -237,7 +237,7 @@ class FilledBlanks(OpenWords, OutputForm):
         return FilledText()
 
     def decide(
-        self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Question], options: Any
+        self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[MaskedText], options: Any
     ) -> list[FilledText]:
         """Several words of a text are predicted at once, each without the others."""
         best, found = getattr(options, "best", 1), []
@@ -257,7 +257,7 @@ class FilledBlanks(OpenWords, OutputForm):
             Blank([words.pieces([token])[0] for token in top.indices.tolist()], top.values.tolist()) for top in tops
         ]
 
-    def rows(self, sight: Sight, model: nn.Module, answer: FilledText, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: FilledText, before: int) -> list[MapRow]:
         """Where the model looked from each [MASK], in its last layer: the mean of the heads."""
         if not sight.sites:
             return []
@@ -265,4 +265,4 @@ class FilledBlanks(OpenWords, OutputForm):
         weights = weights if len(weights) == len(answer.blanks) else weights[answer.places]
         labels = [f"{blank.words[0]} {blank.probabilities[0]:.2f}" for blank in answer.blanks]
         where = f"{sight.sites[-1]}, mean of the heads"
-        return [Row(label, row, where) for label, row in zip(labels, weights, strict=True)]
+        return [MapRow(label, row, where) for label, row in zip(labels, weights, strict=True)]

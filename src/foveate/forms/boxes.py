@@ -14,17 +14,16 @@ from torch import Tensor, nn
 
 from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
-from foveate.data.images.boxes import BoxedImage
+from foveate.data.images.boxes import CROWD, BoxedImage
 from foveate.data.images.decoding import DamagedImage
 from foveate.errors import UserError
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Changes, Fit, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Fit, Learned, MapRow, OutputForm
 from foveate.forms.image import Fitted
 from foveate.forms.label import count_labels
 from foveate.forms.naming import DecoderNames, token_names
-from foveate.metrics.detection import Boxes as ScoredBoxes
-from foveate.metrics.detection import detection_metrics
+from foveate.metrics.detection import ScoredBoxes, detection_metrics
 from foveate.nn import box_corners
 from foveate.viewer.marks import Mark
 
@@ -215,12 +214,16 @@ class Boxes(OutputForm):
         return detection_metrics(found, self._right(examples))
 
     def _right(self, examples: Sequence[BoxedImage]) -> list[ScoredBoxes]:
-        """The objects of each image; a class that the model does not know is one that it never finds."""
+        """The objects of each image, behind them those that are ignored; a class that the model does not know is one
+        that it never finds."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         found = []
         for example in examples:
-            labels = [numbers.setdefault(label, len(numbers)) for label in example.labels]
-            found.append(ScoredBoxes(np.array(example.boxes, np.float64).reshape(-1, 4), np.array(labels, np.int64)))
+            names = [*example.labels, *(thing.label for thing in example.ignored)]
+            boxes = np.array([*example.boxes, *(thing.box for thing in example.ignored)], np.float64).reshape(-1, 4)
+            labels = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+            crowds = np.array([False] * len(example.labels) + [thing.mark == CROWD for thing in example.ignored], bool)
+            found.append(ScoredBoxes(boxes, labels, None, np.arange(len(names)) >= len(example.labels), crowds))
         return found
 
     def baselines(
@@ -251,14 +254,14 @@ class Boxes(OutputForm):
         queries = token_names([shown.get(query, f"query {query}") for query in range(len(answer.every))])
         return DecoderNames(queries, queries, "decoder", len(answer.every))
 
-    def rows(self, sight: Any, model: nn.Module, answer: BoxesAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: BoxesAnswer, before: int) -> list[MapRow]:
         """Where the query of each object looked in the last layer; the surest query where nothing is shown."""
         cross = [site for site in sight.sites if site.endswith("cross")]
         if not cross:
             return []
         weights = sight[cross[-1]].weights()[0].float().mean(0).cpu()
         return [
-            Row(one.name, weights[one.query], mark=Mark(one.name, one.box))
+            MapRow(one.name, weights[one.query], mark=Mark(one.name, one.box))
             for one in answer.objects or answer.every[:1]
         ]
 

@@ -12,7 +12,7 @@ from foveate.baselines.nearest_images import nearest_images
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage
 from foveate.decoding import Decoding
-from foveate.forms.form import Row
+from foveate.forms.form import MapRow
 from foveate.forms.written import WriteOptions, WrittenAnswer, WrittenWords
 from foveate.metrics.attention_in_boxes import shares_of_names
 from foveate.metrics.captions import caption_metrics
@@ -130,7 +130,7 @@ class CaptionText(WrittenWords):
 
     # -- looking
 
-    def rows(self, sight: Sight, model: nn.Module, answer: WrittenAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: WrittenAnswer, before: int) -> list[MapRow]:
         """Where the model looked for each word."""
         return super().rows(sight, model, answer, before)[:-1]
 

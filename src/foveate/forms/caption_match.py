@@ -22,7 +22,7 @@ from foveate.data.images.captions import CaptionedImage
 from foveate.errors import UserError
 from foveate.forms.answers import Answer, Failure
 from foveate.forms.caption_words import CaptionWords
-from foveate.forms.form import Changes, Naming, OutputForm, Row
+from foveate.forms.form import Changes, MapRow, Naming, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.question import Asked, ImageWithText
@@ -169,8 +169,8 @@ class CaptionFit(CaptionWords, OutputForm):
         names = token_names(self.names(answer.tokens))
         return DecoderNames(names, names, "reader", len(answer.tokens) + 2)
 
-    def rows(self, sight: Any, model: nn.Module, answer: FitAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: FitAnswer, before: int) -> list[MapRow]:
         """Where the image is looked at for its vector."""
         if "pool" not in sight.sites:
             return []
-        return [Row(answer.title, sight["pool"].weights()[0, :, 0].float().mean(0).cpu())]
+        return [MapRow(answer.title, sight["pool"].weights()[0, :, 0].float().mean(0).cpu())]

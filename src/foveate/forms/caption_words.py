@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.data import TRAINERS, Tokens
 from foveate.data.ragged import padded
-from foveate.data.tokens.tokenizers import load_tokenizer
+from foveate.data.tokens.tokenizers import TRAINERS, Tokens, load_tokenizer
 from foveate.errors import UserError
 from foveate.forms.form import Learned
 from foveate.forms.written import check_vocabulary

@@ -23,7 +23,7 @@ from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least, unknown
 from foveate.files import check_place
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, InputForm, Learned, OutputForm, Prepared, Row
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm, Prepared
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image import image_digest
 from foveate.forms.image_files import without_damaged
@@ -140,7 +140,7 @@ class JudgeOptions:
 
 
 @dataclass(kw_only=True)
-class Generated(Answer):
+class GeneratedImages(Answer):
     """The images of a label."""
 
     file: Path
@@ -229,13 +229,13 @@ class ClassImages(OutputForm):
 
     def decide(
         self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[str], options: SampleOptions
-    ) -> list[Generated]:
+    ) -> list[GeneratedImages]:
         """Images of each label."""
         classes = inputs["classes"]
         noise = draw_noise(model, len(classes) * options.samples, options.seed)
         pixels = generate(model, noise, classes.repeat_interleave(options.samples))
         return [
-            Generated(file=options.out, label=label, pixels=images, noise=noises, place=options.place)
+            GeneratedImages(file=options.out, label=label, pixels=images, noise=noises, place=options.place)
             for label, images, noises in zip(
                 prepared,
                 pixels.reshape(len(classes), options.samples, *pixels.shape[1:]),
@@ -244,7 +244,7 @@ class ClassImages(OutputForm):
             )
         ]
 
-    def write(self, answers: Sequence[Generated], options: SampleOptions) -> None:
+    def write(self, answers: Sequence[GeneratedImages], options: SampleOptions) -> None:
         save_grid([[*answer.pixels] for answer in answers], options.out, SHOWN)
 
     def compare(self, made: np.ndarray, examples: Sequence[Any]) -> dict[str, float]:
@@ -270,15 +270,15 @@ class ClassImages(OutputForm):
         """The images of examples (N, h, w, C) in 8 bits."""
         return np.stack([self.square.pixels(one.read()).transpose(1, 2, 0) for one in examples])
 
-    def teach(self, answer: Generated) -> dict[str, Tensor]:
+    def teach(self, answer: GeneratedImages) -> dict[str, Tensor]:
         return {"noise": answer.noise[:1]}
 
-    def axis(self, answer: Generated) -> DecoderNames:
+    def axis(self, answer: GeneratedImages) -> DecoderNames:
         """The places of feature maps over the first image."""
         names = grid_names(answer.pixels[0].repeat(LOOKED_AT, 0).repeat(LOOKED_AT, 1))
         return DecoderNames(names, names, "*", 0)
 
-    def rows(self, sight: Any, model: nn.Module, answer: Generated, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: GeneratedImages, before: int) -> list[MapRow]:
         """The last site: where the chosen place of the feature map looked.
 
         Raises UserError for a place outside of the feature map.
@@ -290,9 +290,9 @@ class ClassImages(OutputForm):
         row, column = _place(answer, side)
         if not (0 <= row < side and 0 <= column < side):
             raise UserError(f"place is {row} {column}, but the feature map has {side} x {side} places, from 0")
-        return [Row(answer.label, weights[row * side + column])]
+        return [MapRow(answer.label, weights[row * side + column])]
 
-    def draw(self, answer: Generated, value: str, rows: Sequence[Row], grid: GridFinder) -> Picture:
+    def draw(self, answer: GeneratedImages, value: str, rows: Sequence[MapRow], grid: GridFinder) -> Picture:
         """The first image, with the chosen place in red, beside where this place looked."""
         side, *_ = grid(len(rows[0].weights))
         image = answer.pixels[0]
@@ -303,7 +303,7 @@ class ClassImages(OutputForm):
         return plot_image_attention(shown, rows[0].weights.view(side, side).numpy(), answer.title)
 
 
-def _place(answer: Generated, side: int) -> tuple[int, int]:
+def _place(answer: GeneratedImages, side: int) -> tuple[int, int]:
     """The place whose attention is drawn, by default the middle."""
     return answer.place or (side // 2, side // 2)
 

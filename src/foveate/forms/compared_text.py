@@ -11,10 +11,10 @@ import numpy as np
 from torch import Tensor
 
 from foveate.contracts import Batch
-from foveate.data import Tokens
 from foveate.data.dataset import Dataset
 from foveate.data.text.pair_buckets import TokenPair
 from foveate.data.text.paired_texts import PairedTexts
+from foveate.data.tokens.tokenizers import Tokens
 from foveate.forms.form import Changes
 from foveate.forms.read_text import ASKED, unknown_note
 from foveate.forms.text import Text

@@ -19,7 +19,7 @@ from foveate.decoding import Decoding, generate
 from foveate.errors import UserError
 from foveate.forms.answers import Answer, Failure
 from foveate.forms.checks import check_position_count
-from foveate.forms.form import Changes, InputForm, Learned, OutputForm, Row
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.language import site_rows
@@ -193,7 +193,7 @@ class ReadPrompt(InputForm):
     def axis(self, value: str, prepared: Sequence[int], grid: GridFinder) -> Naming:
         return token_names(self.tokenizer.pieces(prepared))
 
-    def draw(self, value: str, rows: Sequence[Row], title: str, grid: GridFinder) -> Any:
+    def draw(self, value: str, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Any:
         """A map of the tokens over those before them."""
         names = [row.name for row in rows]
         weights = torch.stack([torch.as_tensor(row.weights) for row in rows])
@@ -272,7 +272,7 @@ class Completed(OutputForm):
             found |= zip(places, self.complete(model, chosen, options, generator, show), strict=True)
         return [found[place] for place in range(len(prompts))]
 
-    def rows(self, sight: Sight, model: nn.Module, answer: Completion, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: Completion, before: int) -> list[MapRow]:
         """Where each token of the prompt looked, in the last layer, as the mean of its heads."""
         return site_rows(sight, answer.names)
 
@@ -344,7 +344,6 @@ class TextStream:
 
     def _undecided(self) -> int:
         """The length of the end of the text that may change or be the beginning of a stop text."""
-        if self.text.endswith(REPLACEMENT):
-            return len(self.text) - len(self.text.rstrip(REPLACEMENT))
-        lengths = (length for text in self._stop for length in range(1, len(text)) if self.text.endswith(text[:length]))
-        return max(lengths, default=0)
+        known = self.text.rstrip(REPLACEMENT)  # what is behind it are pieces of a character
+        lengths = (length for text in self._stop for length in range(1, len(text)) if known.endswith(text[:length]))
+        return len(self.text) - len(known) + max(lengths, default=0)

@@ -29,7 +29,7 @@ from foveate.decoding import Unmasking, unmask
 from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
 from foveate.forms.caption_words import START_SIGN, CaptionWords
-from foveate.forms.form import Changes, InputForm, Learned, OutputForm, Prepared, Row
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm, Prepared
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image import draw_over, image_digest
 from foveate.forms.image_files import without_damaged
@@ -339,15 +339,15 @@ class Drawing(OutputForm):
             names[site] = own(queries), (other if site.endswith("cross") else own)(keys)
         return names
 
-    def rows(self, sight: Any, model: nn.Module, answer: DrawnCaption, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: DrawnCaption, before: int) -> list[MapRow]:
         """Where each word looked in the drawing: the mean of all blocks and heads."""
         sites = [site for site in sight.sites if site.endswith("text.cross")]
         if not sites:
             return []
         weights = torch.stack([sight[site].weights()[0].mean(0) for site in sites]).mean(0).float().cpu()
-        return [Row(word, own) for word, own in zip(answer.words[1:], weights[1:], strict=False)]
+        return [MapRow(word, own) for word, own in zip(answer.words[1:], weights[1:], strict=False)]
 
-    def draw(self, answer: DrawnCaption, value: Any, rows: Sequence[Row], grid: GridFinder) -> Picture | None:
+    def draw(self, answer: DrawnCaption, value: Any, rows: Sequence[MapRow], grid: GridFinder) -> Picture | None:
         """The first drawing once for each word."""
         return draw_over(self.shown(answer, max(1, SHOWN // self.palette.size)), rows, answer.title, grid)
 

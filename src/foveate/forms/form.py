@@ -43,7 +43,7 @@ Learned: TypeAlias = Annotated[Value, LEARNED]
 Own = TypeVar("Own", bound="Form")
 
 
-class Row(NamedTuple):
+class MapRow(NamedTuple):
     """Where a model looked for a part of its answer, such as a word of it."""
 
     name: str
@@ -216,10 +216,7 @@ class InputForm(Form):
         return example.content()
 
     def check_training(self, model: nn.Module, batch: int) -> None:
-        """Raise UserError for settings that do not fit a model or the size of a batch, before any data is read.
-
-        `model` has no weights yet.
-        """
+        """Raise UserError for settings that do not fit a model, which has no weights yet, or the size of a batch."""
 
     def buckets(self, train: Dataset[Any], processor: Any) -> Buckets:
         """The examples to learn from, prepared by a `Processor`, in buckets of which each fits into memory."""
@@ -287,7 +284,7 @@ class InputForm(Form):
         """The examples without those that are damaged, which a note of the dataset names."""
         return dataset
 
-    def draw(self, value: Any, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: Any, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         """The value with the places that each row looked at."""
         return None
 
@@ -401,6 +398,9 @@ class OutputForm(Form):
     def write(self, answers: Sequence[Any], options: Any) -> None:
         """Write what was decided for several inputs into the file that the options name, where they name one."""
 
+    def check_measured(self) -> None:
+        """Raise UserError for a form whose answers have no metrics."""
+
     def metrics(self, answers: Sequence[Any], examples: Sequence[Any]) -> dict[str, float]:
         """How good the answers to examples are."""
         raise NotImplementedError
@@ -435,14 +435,14 @@ class OutputForm(Form):
         decoder = self.axis(answer)
         return single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
 
-    def rows(self, sight: "Sight", model: nn.Module, answer: Any, before: int) -> list[Row]:
+    def rows(self, sight: "Sight", model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         """Where the model looked in its input for each part of the answer; none if it does not attend.
 
         `before` is the number of tokens, such as a class token, before the places of the input.
         """
         return []
 
-    def draw(self, answer: Any, value: Any, rows: Sequence[Row], grid: GridFinder) -> Picture | None:
+    def draw(self, answer: Any, value: Any, rows: Sequence[MapRow], grid: GridFinder) -> Picture | None:
         """What was written, of the `value` that was read, with the places that each row looked at; None where the form
         that is read draws this."""
         return None

@@ -1,6 +1,6 @@
 """Images that are read.
 
-    Image            scaled so that it fills a square
+    SquareImage      scaled so that it fills a square
     AugmentedImage   the same, changed at random in training
     FittedImage      scaled so that it fits into a square, which is padded: whatever is in it stays in it
 
@@ -26,7 +26,7 @@ from foveate.data.images.decoding import flat, read_image, turn_upright
 from foveate.data.images.labelled import ImageFormat, is_damaged, report_damaged
 from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least
-from foveate.forms.form import Changes, Fit, InputForm, Learned, Naming, Prepared, Row
+from foveate.forms.form import Changes, Fit, InputForm, Learned, MapRow, Naming, Prepared
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image_files import image_files, without_damaged
 from foveate.forms.inputs import open_image, require_file
@@ -84,13 +84,13 @@ class ImageForm(InputForm):
     def axis(self, value: PIL.Image.Image, prepared: Any, grid: GridFinder) -> Naming:
         return grid_names(self.picture(value), grid)
 
-    def draw(self, value: PIL.Image.Image, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: PIL.Image.Image, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         """The image beside where it was looked at; for several rows a strip with the image once for each."""
         return draw_over(self.picture(value), rows, title, grid)
 
 
 @dataclass
-class Image(ImageForm):
+class SquareImage(ImageForm):
     """An image that fills a square: inputs `pixels` (B, C, h, w)."""
 
     size: int | None = None
@@ -107,7 +107,7 @@ class Image(ImageForm):
         if self.format is None:
             raise UserError("the size of images is missing")
 
-    def learn(self, train: Dataset[Any], architecture: Any) -> "Image":
+    def learn(self, train: Dataset[Any], architecture: Any) -> "SquareImage":
         found = type(self)(**vars(self))
         composed = getattr(train[0], "identity", None) or getattr(train[0], "composed", False)
         found.format = choose_format([train[0]] if composed else train, self.size)  # composed images are alike
@@ -142,7 +142,7 @@ class Image(ImageForm):
     def picture(self, value: PIL.Image.Image) -> np.ndarray:
         return np.ascontiguousarray(self.square.pixels(value).transpose(1, 2, 0))
 
-    def draw(self, value: PIL.Image.Image, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: PIL.Image.Image, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         if is_whole(rows, title):
             return super().draw(value, rows, title, grid)
         return draw_over(self.enlarged(value), rows, title, grid)
@@ -154,11 +154,11 @@ class Image(ImageForm):
 
 
 @dataclass
-class AugmentedImage(Augmentation, Image):
+class AugmentedImage(Augmentation, SquareImage):
     """An image that is moved, flipped and mixed with others in training."""
 
     def check(self) -> None:
-        Image.check(self)
+        SquareImage.check(self)
         Augmentation.check(self)
 
     def tensors(
@@ -251,7 +251,7 @@ class FittedImage(ImageForm):
         picture[: pixels.shape[1], : pixels.shape[2]] = pixels.transpose(1, 2, 0)
         return picture
 
-    def draw(self, value: PIL.Image.Image, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: PIL.Image.Image, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         """What was found over the whole image, and for each part of it where it was looked at."""
         if any(row.mark is not None for row in rows):
             return draw_over(np.asarray(flat(value).convert("RGB")), rows, title, grid, max(value.size))
@@ -273,12 +273,12 @@ def image_digest(example: Any) -> bytes:
     return hashlib.blake2b(f"{image.mode}{image.size}".encode() + image.tobytes(), digest_size=8).digest()
 
 
-def is_whole(rows: Sequence[Row], title: str) -> bool:
+def is_whole(rows: Sequence[MapRow], title: str) -> bool:
     """Whether the only row is the whole answer, and not a part of it, such as its only word."""
     return len(rows) == 1 and rows[0].name == title
 
 
-def map_weights(rows: Sequence[Row], grid: GridFinder) -> list[Any]:
+def map_weights(rows: Sequence[MapRow], grid: GridFinder) -> list[Any]:
     """The weights of each row as a map (i, j), without those of tokens before the places of the image."""
     maps = []
     for row in rows:
@@ -288,7 +288,7 @@ def map_weights(rows: Sequence[Row], grid: GridFinder) -> list[Any]:
 
 
 def draw_over(
-    picture: np.ndarray, rows: Sequence[Row], title: str, grid: GridFinder, side: int | None = None
+    picture: np.ndarray, rows: Sequence[MapRow], title: str, grid: GridFinder, side: int | None = None
 ) -> Picture | None:
     """A picture (h, w, C) with the weights of rows over it, which are those of a grid, perhaps after a class token.
 

@@ -6,8 +6,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foveate.data import utf8
 from foveate.errors import UserError
+from foveate.files import utf8
 from foveate.viewer.protocol import File, Input, InputKind
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def open_image(file: File) -> "PIL.Image.Image":
                 raise UserError(f"{file.name} has more than {jpeg_scans.MOST} scans: save it again")
             return flat(turn_upright(picture)).convert("RGB")
     except PIL.UnidentifiedImageError:
-        raise UserError(f"{file.name} is no picture; supported formats are {', '.join(FORMATS)}") from None
+        raise UserError(f"{file.name} is not a picture; supported formats are {', '.join(FORMATS)}") from None
     except (UserError, MemoryError):
         raise
     except Exception as error:  # Pillow raises errors of many kinds for damaged files

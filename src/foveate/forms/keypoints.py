@@ -17,7 +17,7 @@ from foveate.data.images.keypoints import PosedImage
 from foveate.errors import UserError
 from foveate.forms.answers import Answer
 from foveate.forms.boxes import ShowObjects
-from foveate.forms.form import Changes, Fit, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Fit, Learned, MapRow, OutputForm
 from foveate.forms.image import Fitted
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.metrics.keypoints import point_metrics
@@ -176,14 +176,14 @@ class Keypoints(OutputForm):
         queries = token_names(self.names)
         return DecoderNames(queries, queries, "decoder", len(self.names))
 
-    def rows(self, sight: Any, model: nn.Module, answer: PointsAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: PointsAnswer, before: int) -> list[MapRow]:
         """Where the query of each point looked to locate it."""
         cross = [site for site in sight.sites if site.endswith("cross")]
         if not cross:
             return []
         weights = sight[cross[-1]].weights()[0].float().mean(0).cpu()
         return [
-            Row(one.name, weights[self.names.index(one.name)], mark=Mark(one.name, point=(one.x, one.y)))
+            MapRow(one.name, weights[self.names.index(one.name)], mark=Mark(one.name, point=(one.x, one.y)))
             for one in answer.points or answer.every
         ]
 

@@ -15,8 +15,12 @@ from foveate.data.dataset import Dataset
 from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Changes, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Learned, MapRow, OutputForm
+from foveate.interop.layout import Scores
 from foveate.metrics.classification import accuracy, macro_f1
+
+HOLDS = 0.5
+"""The probability from which on a label holds, where each has its own."""
 
 
 @dataclass
@@ -62,6 +66,37 @@ class LabelAnswer(Answer):
         return dict(nlargest(self.top, self.probabilities.items(), key=itemgetter(1)))
 
 
+@dataclass(kw_only=True)
+class LabelsAnswer(LabelAnswer):
+    """The labels of an input to which several may apply: their probabilities do not add up to 1."""
+
+    @property
+    def labels(self) -> list[str]:
+        """Those that hold; none where all are improbable."""
+        return [label for label, share in self.probabilities.items() if share >= HOLDS]
+
+    def json_values(self) -> dict[str, Any]:
+        """The labels that hold as well."""
+        return {**super().json_values(), "labels": self.labels}
+
+    def _best(self) -> dict[str, float]:
+        return dict(nlargest(max(self.top, len(self.labels)), self.probabilities.items(), key=itemgetter(1)))
+
+
+@dataclass(kw_only=True)
+class NumbersAnswer(Answer):
+    """Numbers that a model gives an input, such as how good it is."""
+
+    numbers: dict[str, float] = field(default_factory=dict)
+    """Each by its name; empty for an empty input."""
+
+    @property
+    def cells(self) -> list[str]:
+        """The number, or each of several behind its name."""
+        shown = [(name, f"{number:.4f}") for name, number in self.numbers.items()]
+        return [cell for pair in shown for cell in pair[len(shown) == 1 :]]
+
+
 @dataclass
 class Label(OutputForm):
     """One of several labels: targets `labels` (B, 1), and outputs with logits (B, N) or (B, 1, N)."""
@@ -70,6 +105,8 @@ class Label(OutputForm):
 
     labels: Learned[dict[str, int]] = field(default_factory=dict)
     """How often each label occurs in training; the classes of the model in their order."""
+    scores: Learned[Scores] = field(default="softmax", kw_only=True)
+    """What the logits are; what foveate trains decides between labels."""
 
     def learn(self, train: Dataset[Any], reads: Any, architecture: Any) -> "Label":
         return Label(count_labels(example.label for example in train))
@@ -112,18 +149,23 @@ class Label(OutputForm):
 
     def decide(
         self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
-    ) -> list[LabelAnswer]:
+    ) -> Sequence[Any]:
         logits = model(**inputs).logits
-        shares = (logits if logits.ndim == 2 else logits[:, 0]).float().softmax(-1).tolist()
-        found = []
-        for row in shares:
+        logits = (logits if logits.ndim == 2 else logits[:, 0]).float()
+        if self.scores == "number":
+            return [NumbersAnswer(numbers=dict(zip(self.labels, row, strict=True))) for row in logits.tolist()]
+        apart = self.scores == "sigmoid"
+        kind, top, found = LabelsAnswer if apart else LabelAnswer, getattr(options, "top", 1), []
+        for row in (logits.sigmoid() if apart else logits.softmax(-1)).tolist():
             label, probability, by_label = choose_label(self.labels, row)
-            found.append(
-                LabelAnswer(
-                    label=label, probability=probability, probabilities=by_label, top=getattr(options, "top", 1)
-                )
-            )
+            found.append(kind(label=label, probability=probability, probabilities=by_label, top=top))
         return found
+
+    def check_measured(self) -> None:
+        if self.scores == "number":
+            raise UserError("this model gives numbers, and foveate eval measures labels")
+        if self.scores == "sigmoid":
+            raise UserError("this model gives an input several labels, and foveate eval measures a single one")
 
     def metrics(self, answers: Sequence[LabelAnswer], examples: Sequence[Any]) -> dict[str, float]:
         return label_metrics([one.label for one in answers], [one.label for one in examples])
@@ -139,11 +181,11 @@ class Label(OutputForm):
     def notes(self, examples: Sequence[Any]) -> list[str]:
         return [f"{len(self.labels)} labels", *unseen_labels("labels", [one.label for one in examples], self.labels)]
 
-    def rows(self, sight: Any, model: nn.Module, answer: LabelAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         return pooled_row(answer.title, sight, model, before)
 
 
-def pooled_row(name: str, sight: Any, model: nn.Module, before: int) -> list[Row]:
+def pooled_row(name: str, sight: Any, model: nn.Module, before: int) -> list[MapRow]:
     """The last site: where the token that decides looked, or the mean of all places where there is none."""
     if not sight.sites:
         return []
@@ -152,7 +194,7 @@ def pooled_row(name: str, sight: Any, model: nn.Module, before: int) -> list[Row
     weights = heads.mean(0)
     first = before > 0 or getattr(model.config, "pooling", None) == "first"
     title = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
-    return [Row(name, weights[0] if first else weights.mean(0), site=title)]
+    return [MapRow(name, weights[0] if first else weights.mean(0), site=title)]
 
 
 def count_labels(labels: Iterable[str]) -> dict[str, int]:

@@ -16,17 +16,17 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Hypothesis, count_labels
-from foveate.data import Passage, Prose
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
+from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.prose_batches import PassageTokens, stream_passages
 from foveate.data.text.token_shards import keep_rows, rows_key
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least, quoted, unknown
 from foveate.forms.answers import NoOptions
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Changes, Learned, Row
+from foveate.forms.form import Changes, Learned, MapRow
 from foveate.forms.processor import PreparedExample, Processor, RowProcessor
 from foveate.forms.prose import ReadProse, row_buckets, watch
 from foveate.forms.written import WriteOptions, Written, WrittenAnswer, require_tokenizer
@@ -261,19 +261,19 @@ class Continuation(Written):
     def axis(self, answer: Any) -> None:
         return None
 
-    def rows(self, sight: Sight, model: nn.Module, answer: Any, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         """Where each token of the text looked that was gone on with, in the last layer, as the mean of its heads."""
         return site_rows(sight, answer.names)
 
 
-def site_rows(sight: Sight, names: Sequence[str]) -> list[Row]:
+def site_rows(sight: Sight, names: Sequence[str]) -> list[MapRow]:
     """Where the token of each name looked, in the last site, as the mean of its heads; none where there is no site."""
     if not sight.sites:
         return []
     site = sight.sites[-1]
     heads = sight[site].weights()[0].float().cpu()
     where = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
-    return [Row(name, row, where) for name, row in zip(names, heads.mean(0), strict=True)]
+    return [MapRow(name, row, where) for name, row in zip(names, heads.mean(0), strict=True)]
 
 
 def condition_of(

@@ -12,16 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from foveate.baselines.match_rules import MEASURES, Rule, fit
+from foveate.baselines.match_rules import MEASURES, ThresholdRule, fit
 from foveate.contracts import IGNORE, Batch, Picture, Tokenizer, count_labels
-from foveate.data import RIGHT, WRONG, Judged, judged_pairs
 from foveate.data.buckets import Buckets
 from foveate.data.ragged import padded
-from foveate.data.text.match_pairs import MatchBatch, partners
-from foveate.data.text.pair_buckets import PairBuckets, Side, TokenPair
+from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, MatchBatch, judged_pairs, partners
+from foveate.data.text.pair_buckets import PairBuckets, SideTokenizer, TokenPair
 from foveate.errors import UserError, one_line, quoted
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, Learned, Naming, OutputForm, Row
+from foveate.forms.form import Changes, Learned, MapRow, Naming, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import token_names
@@ -137,7 +136,7 @@ class MatchedTexts(SourceText):
 
     def buckets(self, train: Any, processor: Processor) -> Buckets:
         """Pairs are tokenized as they are streamed from disk."""
-        source, target = (Side(own, (), (own.special.end,)) for own in self.tokenizers)
+        source, target = (SideTokenizer(own, (), (own.special.end,)) for own in self.tokenizers)
         return PairBuckets(train, RowProcessor(processor, both_sides), (source, target), self.max_length)
 
     def prepare(self, value: Texts) -> PreparedPair:  # type: ignore[override]
@@ -179,7 +178,7 @@ class MatchedTexts(SourceText):
     def axis(self, value: Texts, prepared: PreparedPair, grid: GridFinder) -> Naming:
         return PairNames(*map(token_names, self.names_of(prepared)))
 
-    def draw(self, value: Texts, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: Texts, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         """A map of each text, or one for both where one encoder reads the same twice."""
         of_sites: dict[str, list[Tensor]] = {}
         for row in rows:
@@ -281,7 +280,7 @@ class Match(OutputForm):
         self, reads: Any, examples: Sequence[Judged], train: Callable[[], Any]
     ) -> dict[str, dict[str, float]]:
         """Rules that were fitted to the training text."""
-        rules = [Rule(name, self.thresholds[name]) for name in MEASURES if name in self.thresholds]
+        rules = [ThresholdRule(name, self.thresholds[name]) for name in MEASURES if name in self.thresholds]
         return {rule.name: match_metrics(rule.measure(examples), rule.threshold, examples) for rule in rules}
 
     def side_names(self, sight: Any, along: Naming, answer: MatchAnswer) -> dict[str, SidePair]:
@@ -294,10 +293,10 @@ class Match(OutputForm):
             names[site] = ([QUERY] * queries, side(keys))
         return names
 
-    def rows(self, sight: Any, model: nn.Module, answer: MatchAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: MatchAnswer, before: int) -> list[MapRow]:
         """Where the query looked in either text."""
         maps = ((site, sight[site].weights()[0, 0].float().cpu()) for site in sight.sites)
-        return [Row(QUERY, weights, site) for site, rows in maps for weights in rows]
+        return [MapRow(QUERY, weights, site) for site, rows in maps for weights in rows]
 
 
 def match_metrics(scores: Sequence[float], threshold: float, pairs: Sequence[Judged]) -> dict[str, float]:

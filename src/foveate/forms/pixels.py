@@ -26,9 +26,9 @@ from foveate.data.images.labelled import ImageFormat
 from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, Learned, Naming, OutputForm, Row
+from foveate.forms.form import Changes, Learned, MapRow, Naming, OutputForm
 from foveate.forms.grids import GridFinder, grid_names
-from foveate.forms.image import Image
+from foveate.forms.image import SquareImage
 from foveate.forms.image_grid import check_image_file, check_samples, save_grid
 from foveate.training.settings import check_seed
 
@@ -43,7 +43,7 @@ GREY = 128
 
 
 @dataclass(frozen=True)
-class Palette:
+class EvenPalette:
     """The colours of pixels: evenly spaced levels of each channel, the first channel counting most, as in
     `foveate.models.vision.imagegpt.even_palette`."""
 
@@ -70,7 +70,7 @@ class Palette:
 
 
 @dataclass
-class PixelImage(Image):
+class PixelImage(SquareImage):
     """An image of one size whose pixels are rounded to few colours: inputs `pixels` (B, C, h, w)."""
 
     worth_optimizing: ClassVar[float] = inf
@@ -96,9 +96,9 @@ class PixelImage(Image):
         return replace(trained, flip=self.flip)
 
     @property
-    def palette(self) -> Palette:
+    def palette(self) -> EvenPalette:
         """The colours of pixels."""
-        return Palette(self.square, self.levels)
+        return EvenPalette(self.square, self.levels)
 
     def places(self, prepared: np.ndarray) -> int:
         return int(prepared.shape[1] * prepared.shape[2])
@@ -125,7 +125,7 @@ def _flat(image: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class CompleteOptions:
+class CompleteImageOptions:
     """How images are completed."""
 
     out: Path = Path("completed.png")
@@ -150,7 +150,7 @@ class CompleteOptions:
 
 
 @dataclass(kw_only=True)
-class Completion(Answer):
+class CompletedImage(Answer):
     """Completions of an image, in a file."""
 
     file: Path
@@ -201,7 +201,7 @@ class PixelScore(Answer):
 class Pixels(OutputForm):
     """The colour of each pixel: targets `labels` (B, T), and outputs with logits (B, T, N)."""
 
-    options: ClassVar[type[Any]] = CompleteOptions
+    options: ClassVar[type[Any]] = CompleteImageOptions
     metric: ClassVar[str] = "bits"
     higher_is_better: ClassVar[bool] = False
 
@@ -219,10 +219,10 @@ class Pixels(OutputForm):
         return Pixels(reads.format, reads.levels)
 
     @property
-    def palette(self) -> Palette:
+    def palette(self) -> EvenPalette:
         """The colours of pixels."""
         assert self.format is not None, "the form has not learned from examples"
-        return Palette(self.format, self.levels)
+        return EvenPalette(self.format, self.levels)
 
     def sizes(self) -> dict[str, int]:
         return {"classes": 1, "colours": self.palette.count}
@@ -250,7 +250,7 @@ class Pixels(OutputForm):
     ) -> Sequence[Answer]:
         """Completions of each image; or, where nothing is to be drawn, how well its pixels are predicted."""
         colours = self.palette.colours(np.stack(list(prepared)))
-        if isinstance(options, CompleteOptions):
+        if isinstance(options, CompleteImageOptions):
             return [self._completion(model, own, options) for own in colours]
         right = torch.from_numpy(colours)
         logits = model(**inputs).logits.float().cpu()
@@ -260,16 +260,16 @@ class Pixels(OutputForm):
             PixelScore(bits=of, accuracy=100 * share) for of, share in zip(bits.tolist(), shares.tolist(), strict=True)
         ]
 
-    def _completion(self, model: nn.Module, colours: np.ndarray, options: CompleteOptions) -> Completion:
+    def _completion(self, model: nn.Module, colours: np.ndarray, options: CompleteImageOptions) -> CompletedImage:
         size, palette = self.palette.format.size, self.palette
         known = int(options.given * size) * size
         drawn = complete(model, np.repeat(colours[None, :known], options.samples, 0), len(colours), options)
         (image,) = palette.images(colours[None])
         hidden = image.copy()
         _flat(hidden)[known:] = GREY
-        return Completion(file=options.out, images=[image, hidden, *palette.images(drawn)], known=known)
+        return CompletedImage(file=options.out, images=[image, hidden, *palette.images(drawn)], known=known)
 
-    def write(self, answers: Sequence[Any], options: CompleteOptions) -> None:
+    def write(self, answers: Sequence[Any], options: CompleteImageOptions) -> None:
         save_grid([answer.images for answer in answers], options.out, SHOWN)
 
     def metrics(self, answers: Sequence[PixelScore], examples: Sequence[Any]) -> dict[str, float]:
@@ -286,7 +286,7 @@ class Pixels(OutputForm):
         )
         return counted_ways(known, asked, self.palette.format.size, self.palette.count)
 
-    def rows(self, sight: Any, model: nn.Module, answer: Any, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         """The last site, the mean of its heads: where some pixels are predicted from, below those that were given."""
         if not sight.sites:
             return []
@@ -296,7 +296,7 @@ class Pixels(OutputForm):
         found = []
         for part in (np.arange(DRAWN_MAPS) + 0.5) / DRAWN_MAPS:
             row, column = first + int(part * (size - first)), int(part * size)
-            found.append(Row(f"row {row + 1}, column {column + 1}", _of_pixels(weights[row * size + column])))
+            found.append(MapRow(f"row {row + 1}, column {column + 1}", _of_pixels(weights[row * size + column])))
         return found
 
 
@@ -305,7 +305,7 @@ def _of_pixels(weights: Float[Tensor, "T"]) -> Float[Tensor, "T"]:
     return torch.cat([weights[1:], weights.new_zeros(1)])
 
 
-def complete(model: Any, given: np.ndarray, count: int, options: CompleteOptions) -> np.ndarray:
+def complete(model: Any, given: np.ndarray, count: int, options: CompleteImageOptions) -> np.ndarray:
     """Images (N, T) whose first colours are `given` (N, t), drawn one pixel after the other up to `count`."""
     device = next(model.parameters()).device
     generator = torch.Generator(device).manual_seed(options.seed)

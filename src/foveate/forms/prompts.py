@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from foveate.data import read_lines
+from foveate.data.text.files import read_lines
 from foveate.errors import UserError, one_of
 
 FORM = "Input: {input}\nOutput: {output}"

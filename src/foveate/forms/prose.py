@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 from rich.console import Console
 from rich.progress import track
 
-from foveate.data import TRAINERS, Passage, Prose, Tokens
 from foveate.data.batching import Batching
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
+from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.spooled_passages import spooled
 from foveate.data.text.strided_buckets import text_buckets
+from foveate.data.tokens.tokenizers import TRAINERS, Tokens
 from foveate.errors import UserError
 from foveate.forms.form import Learned
 from foveate.forms.read_text import ReadText

@@ -14,7 +14,7 @@ from foveate.data.ragged import padded
 from foveate.data.text.permutation import Permuted
 from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
-from foveate.forms.blanks import Blank, FilledBlanks, Question, ReadBlanks
+from foveate.forms.blanks import Blank, FilledBlanks, MaskedText, ReadBlanks
 from foveate.forms.form import Changes
 from foveate.special_tokens import Role
 
@@ -26,16 +26,16 @@ OWN_NAMES: dict[str, Role] = {"[MASK]": "mask", "[SEP]": "separator"}
 class BertBlanks(ReadBlanks):
     """Inputs `tokens`, `token_types` (B, T), `lengths` (B,) and `places` (B, M); [SEP] stands between two texts."""
 
-    def prepare(self, value: str) -> Question:
+    def prepare(self, value: str) -> MaskedText:
         tokenizer: BertTokenizer = self.tokenizer
         tokens = tokenizer.encode_question(value)
-        return Question(tokens, places_of(tokens, tokenizer.special.mask), value)
+        return MaskedText(tokens, places_of(tokens, tokenizer.special.mask), value)
 
-    def longer_than_training(self, prepared: Question) -> bool:
+    def longer_than_training(self, prepared: MaskedText) -> bool:
         return False
 
     def tensors(
-        self, prepared: Sequence[Question], generator: np.random.Generator | None = None
+        self, prepared: Sequence[MaskedText], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
         inputs, changes = super().tensors(prepared, generator)
         types = [np.array(self.tokenizer.token_types(one.tokens)) for one in prepared]
@@ -47,10 +47,10 @@ class XLNetBlanks(ReadBlanks):
     """Inputs `tokens`, `ranks`, `segments` (B, T), `lengths` (B,) and `places` (B, M): the words at the blanks come
     last in the order, and none of them sees another. A text without blanks is only read."""
 
-    def prepare(self, value: str) -> Question:
+    def prepare(self, value: str) -> MaskedText:
         tokenizer: PublicTokenizer = self.tokenizer
         tokens = tokenizer.spans(self.own_names(value))[0]
-        return Question(tokens, places_of(tokens, tokenizer.special.mask), value)
+        return MaskedText(tokens, places_of(tokens, tokenizer.special.mask), value)
 
     def own_names(self, text: str) -> str:
         """The text with the tokenizer's names of [MASK] and [SEP]."""
@@ -58,11 +58,11 @@ class XLNetBlanks(ReadBlanks):
             text = text.replace(name, self.tokenizer.pieces([self.tokenizer.special[role]])[0])
         return text
 
-    def longer_than_training(self, prepared: Question) -> bool:
+    def longer_than_training(self, prepared: MaskedText) -> bool:
         return False
 
     def tensors(
-        self, prepared: Sequence[Question], generator: np.random.Generator | None = None
+        self, prepared: Sequence[MaskedText], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
         way = Permuted(self.tokenizer.special)
         inputs = way.ask([np.array(one.tokens) for one in prepared], [np.array(one.places) for one in prepared])
@@ -74,7 +74,7 @@ class XLNetBlanks(ReadBlanks):
 
 
 @dataclass
-class PublicWords(FilledBlanks):
+class PublicFilledBlanks(FilledBlanks):
     """The words at the blanks, any of the vocabulary."""
 
     def best_words(self, shares: Tensor, best: int) -> list[Blank]:

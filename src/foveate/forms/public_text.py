@@ -21,17 +21,19 @@ from torch import Tensor, nn
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.text.labelled_pairs import LabelledPair
+from foveate.data.text.pair_buckets import TokenPair
 from foveate.data.text.scripts import split_words
 from foveate.data.text.tagged import Tagged
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError, quoted
 from foveate.forms.checks import unseen_labels
+from foveate.forms.compared_text import Given
 from foveate.forms.form import Changes, Learned
 from foveate.forms.label import label_metrics
 from foveate.forms.tagged_words import Tags, TagsAnswer
 from foveate.forms.text import Text
 from foveate.forms.text_pair import signs_of_pairs
-from foveate.forms.text_vector import TextVector, VectorAnswer
+from foveate.forms.text_vector import PairedText, TextVector, VectorAnswer
 from foveate.viewer.protocol import Input
 
 Span = tuple[int, int]
@@ -62,6 +64,10 @@ class PublicText(Text):
     """What the model calls the types of its tokens; None if it has none."""
     pairs: Learned[bool] = False
     """Whether two texts can be read together."""
+    prompt: Learned[str] = ""
+    """What is read before each text."""
+    small_letters: Learned[bool] = False
+    """Whether texts are read in lower case before they are tokenized."""
 
     def value(self, example: Any) -> Any:
         if isinstance(example, LabelledPair):
@@ -73,7 +79,7 @@ class PublicText(Text):
 
     def prepare(self, value: str) -> TextRow:
         """The tokens of one text or two. Raises UserError where there are none."""
-        row = self._row(value)
+        row = self._row(prompted(value, self.prompt, self.small_letters))
         if not len(row.tokens):
             raise UserError(f"{quoted(value)} has no tokens")
         return row
@@ -124,6 +130,27 @@ class PublicText(Text):
 
     def names(self, prepared: TextRow) -> list[str]:  # type: ignore[override]
         return self.words.pieces(prepared.tokens.tolist())
+
+
+@dataclass
+class PromptedText(PairedText):
+    """A text of a model that gives vectors, behind the prompt of its folder."""
+
+    prompt: Learned[str] = ""
+    """What is read before each text."""
+    small_letters: Learned[bool] = False
+    """Whether texts are read in lower case before they are tokenized."""
+
+    def prepare(self, value: Given) -> np.ndarray | TokenPair:
+        if isinstance(value, str):
+            return super().prepare(prompted(value, self.prompt, self.small_letters))
+        first, second = (prompted(text, self.prompt, self.small_letters) for text in value)
+        return super().prepare((first, second))
+
+
+def prompted(text: str, prompt: str, small_letters: bool) -> str:
+    """A text as an embedder's folder has it read: behind a prompt, perhaps in lower case."""
+    return (prompt + text).lower() if small_letters else prompt + text
 
 
 @dataclass
@@ -237,6 +264,9 @@ class PooledTokens(TextVector):
 
     pooling: Learned[str] = "mean"
     """Which of them: "mean" or "first"."""
+
+    def check_measured(self) -> None:
+        raise UserError("a model that embeds sentences is measured by a task: train one with --from")
 
     def decide(
         self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any

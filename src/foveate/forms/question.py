@@ -20,18 +20,17 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Batch, Picture, count_labels
-from foveate.data import TRAINERS
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ENDINGS
 from foveate.data.images.questions import ImageQuestion
 from foveate.data.ragged import padded
-from foveate.data.tokens.tokenizers import load_tokenizer
+from foveate.data.tokens.tokenizers import TRAINERS, load_tokenizer
 from foveate.errors import UserError, at_least
 from foveate.files import is_file
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Changes, Learned, Naming, Prepared, Row
+from foveate.forms.form import Changes, Learned, MapRow, Naming, Prepared
 from foveate.forms.grids import GridFinder
-from foveate.forms.image import Image
+from foveate.forms.image import SquareImage
 from foveate.forms.inputs import open_image, require_file
 from foveate.forms.label import Label, LabelAnswer
 from foveate.forms.written import check_vocabulary, require_tokenizer
@@ -74,7 +73,7 @@ class QuestionBatch(Batch):
 
 
 @dataclass
-class ImageWithText(Image):
+class ImageWithText(SquareImage):
     """An image and a text about it, given as "image<TAB>text", or as an image with texts after it."""
 
     kind: ClassVar[InputKind] = "question"
@@ -124,7 +123,7 @@ class ImageWithText(Image):
     def axis(self, value: Any, prepared: Any, grid: GridFinder) -> Naming:
         return super().axis(value.image, prepared, grid)
 
-    def draw(self, value: Any, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: Any, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         return super().draw(value.image, rows, title, grid)
 
 
@@ -232,7 +231,7 @@ class Question(ImageWithText):
         places = super().axis(value, prepared, grid)
         return lambda count: [value.text] if count == 1 else places(count)
 
-    def draw(self, value: Any, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: Any, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         """The image once for each glimpse at it."""
         return super().draw(value, rows, f"{value.text}  {title}", grid)
 
@@ -309,10 +308,10 @@ class FrequentAnswer(Label):
     def notes(self, examples: Sequence[Any]) -> list[str]:
         return unseen_labels("answers", [one.answer for one in examples], self.labels)
 
-    def rows(self, sight: Any, model: nn.Module, answer: LabelAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: LabelAnswer, before: int) -> list[MapRow]:
         """Where the model looked in each glimpse."""
         glimpses = [weights for site in sight.sites for weights in sight[site].weights()[0, :, 0].float().cpu()]
-        return [Row(f"glimpse {number}", weights) for number, weights in enumerate(glimpses, 1)]
+        return [MapRow(f"glimpse {number}", weights) for number, weights in enumerate(glimpses, 1)]
 
 
 def frequent_answers(questions: Dataset[Any], most: int) -> dict[str, int]:

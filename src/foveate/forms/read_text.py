@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import Picture, Tokenizer
-from foveate.data import SubwordTokenizer
 from foveate.data.ragged import padded
 from foveate.data.text.scripts import unspaced
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
+from foveate.data.tokens.tokenizers import SubwordTokenizer
 from foveate.errors import UserError, at_least
-from foveate.forms.form import Changes, InputForm, Naming, Row
+from foveate.forms.form import Changes, InputForm, MapRow, Naming
 from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import token_names
@@ -121,12 +121,12 @@ class ReadText(InputForm):
     def axis(self, value: Any, prepared: Any, grid: GridFinder) -> Naming:
         return token_names(self.names(prepared))
 
-    def draw(self, value: Any, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: Any, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         """A map of what was written or decided over the tokens of the text."""
         found = self.alignment(value, rows, title)
         return None if found is None else plot_alignments([found])
 
-    def alignment(self, value: Any, rows: Sequence[Row], title: str) -> Alignment | None:
+    def alignment(self, value: Any, rows: Sequence[MapRow], title: str) -> Alignment | None:
         """That map, with the site as its title where that is known."""
         names = self.names(self.prepare(value))
         if not rows or len(rows[0].weights) != len(names):

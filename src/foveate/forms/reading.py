@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import PIL.Image
@@ -19,11 +20,13 @@ from torch import Tensor, nn
 from foveate.baselines.nearest_images import nearest_writing
 from foveate.contracts import Hypothesis, Picture
 from foveate.data.dataset import Dataset
+from foveate.data.images.decoding import turn_upright
 from foveate.data.images.labelled import is_damaged, report_damaged
 from foveate.data.images.word_images import check_line_of_text, grey
+from foveate.data.text.scripts import in_word
 from foveate.decoding import Decoding
 from foveate.errors import at_least
-from foveate.forms.form import Changes, Naming, Prepared, Row
+from foveate.forms.form import Changes, MapRow, Naming, Prepared
 from foveate.forms.grids import GridFinder
 from foveate.forms.image import ImageForm, Unread, count_places
 from foveate.forms.written import WrittenAnswer, WrittenCharacters
@@ -31,7 +34,7 @@ from foveate.metrics.classification import accuracy
 from foveate.metrics.error_rates import error_rate
 from foveate.sight import Sight
 from foveate.viewer.protocol import Input
-from foveate.viewer.sides import Image as GridImage
+from foveate.viewer.sides import Image
 
 NEIGHBOURS = 5_000
 """Training images that the nearest one is searched in, for the baseline."""
@@ -45,6 +48,8 @@ class LinePixels(NamedTuple):
 
     pixels: np.ndarray
     """(h, w)"""
+    squeezed: bool = False
+    """Whether the line is too wide in its proportions."""
 
 
 @dataclass
@@ -70,7 +75,7 @@ class WordLine(ImageForm):
         return {"channels": 1}
 
     def open(self, given: str) -> PIL.Image.Image:
-        image = super().open(given)
+        image = turn_upright(super().open(given))
         check_line_of_text(image.size, given)
         return image
 
@@ -80,7 +85,7 @@ class WordLine(ImageForm):
         return image
 
     def prepare(self, value: PIL.Image.Image) -> LinePixels:
-        return LinePixels(self.scaled(value))
+        return LinePixels(self.scaled(value), self._width(turn_upright(value).size) > self.width)
 
     def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
         """They stay where they are: each is stretched anew in training."""
@@ -91,6 +96,10 @@ class WordLine(ImageForm):
 
     def places(self, prepared: Any) -> int:
         return count_places((self.height, self.width))
+
+    def longer_than_training(self, prepared: Any) -> bool:
+        """Whether a line was squeezed into the width."""
+        return isinstance(prepared, LinePixels) and prepared.squeezed
 
     def tensors(
         self, prepared: Sequence[Any], generator: np.random.Generator | None = None
@@ -111,10 +120,14 @@ class WordLine(ImageForm):
         if generator is not None:
             sign = 1.0 if generator.random() < 0.5 else -1.0
             stretch = float(np.exp(generator.normal(0, 0.15)))
-        width = round(stretch * shown.width * self.height / shown.height)
-        shown = shown.resize((min(max(width, NARROWEST), self.width), self.height), PIL.Image.Resampling.BILINEAR)
+        width = max(self._width(shown.size, stretch), NARROWEST)
+        shown = shown.resize((min(width, self.width), self.height), PIL.Image.Resampling.BILINEAR)
         pixels = np.asarray(shown, np.float32)
         return sign * (pixels - pixels.mean()) / (pixels.std() + 1)
+
+    def _width(self, size: tuple[int, int], stretch: float = 1.0) -> int:
+        """Pixels across of an image in its proportions, once it has the height."""
+        return round(stretch * size[0] * self.height / size[1])
 
     def axis(self, value: PIL.Image.Image, prepared: Any, grid: GridFinder) -> Naming:
         """The image with its padding, in the grid of the model."""
@@ -122,13 +135,13 @@ class WordLine(ImageForm):
         inside = self.scaled(value).shape[1]
         shown[:, :inside] = np.asarray(grey(value).resize((inside, self.height)))
 
-        def names(count: int) -> GridImage | None:
+        def names(count: int) -> Image | None:
             rows, columns, _ = grid(count)
-            return GridImage.of(shown, rows, columns) if rows > 1 else None
+            return Image.of(shown, rows, columns) if rows > 1 else None
 
         return names
 
-    def draw(self, value: PIL.Image.Image, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: PIL.Image.Image, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         """The image, and for each character where the model looked when it wrote it."""
         from foveate.viewer.steps import draw  # imports matplotlib, which takes a while
 
@@ -193,14 +206,15 @@ class LineText(WrittenCharacters):
             "the nearest image": text_metrics(nearest, right),
         }
 
-    def rows(self, sight: Sight, model: nn.Module, answer: WrittenAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: WrittenAnswer, before: int) -> list[MapRow]:
         found = super().rows(sight, model, answer, before)
         return [*found[:-1], found[-1]._replace(name="end")] if found else []
 
 
 def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
     """In percent: words that are right, words whose letters and digits are right whatever their case, and CER."""
-    plain = [["".join(filter(str.isalnum, text)).lower() for text in texts] for texts in (found, right)]
+    found, right = ([normalize("NFC", text) for text in texts] for texts in (found, right))
+    plain = [["".join(filter(in_word, text)).lower() for text in texts] for texts in (found, right)]
     return {
         "word_accuracy": accuracy(found, right),
         "accuracy_ignoring_case": accuracy(*plain),

@@ -12,9 +12,10 @@ from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.text.pair_buckets import TokenPair
 from foveate.data.text.preferences import Preference
+from foveate.errors import UserError
 from foveate.forms.answers import Answer
 from foveate.forms.compared_text import ComparedText, regrouped
-from foveate.forms.form import Changes, OutputForm, Row
+from foveate.forms.form import Changes, MapRow, OutputForm
 from foveate.forms.label import pooled_row
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.text import PreparedBuckets, nothing_fits
@@ -42,17 +43,25 @@ class JudgedText(ComparedText):
         """Of the pairs with at most `max_length` tokens in a text. Raises UserError where there is none."""
         before, behind = self.around
         sides = [self.words.encode([self.value(one)[side] for one in train]) for side in (0, 1)]
-        prepared, places = [], []
+        prepared, places, equal = [], [], 0
         for example, *both in zip(train, *sides, strict=True):
-            if max(map(len, both)) <= self.max_length:
+            if both[0] == both[1]:
+                equal += 1
+            elif max(map(len, both)) <= self.max_length:
                 pair = TokenPair(*(np.array([*before, *text, *behind], np.int32) for text in both))
                 prepared.append(PreparedExample(pair, None))
                 places.append(example.place)
         limit = f"{self.max_length:,} tokens in a text"
+        if equal == len(train):
+            raise UserError(
+                f"{train.name}: the two texts of each pair are equal to the model: there is nothing to learn"
+            )
         if not prepared:
             raise nothing_fits(train, len(train), limit)
-        left_out = f"{len(train) - len(prepared):,} of {len(train):,} {train.unit} left out"
-        report = f"{train.name}: {left_out} for more than {limit}" if len(prepared) < len(train) else ""
+        long = len(train) - len(prepared) - equal
+        counts = {f"for more than {limit}": long, "whose two texts are equal to the model": equal}
+        left_out = ", ".join(f"{count:,} {why}" for why, count in counts.items() if count)
+        report = f"{train.name}: of {len(train):,} {train.unit} left out: {left_out}" if left_out else ""
         return PreparedBuckets(train.name, prepared, places, processor, report)
 
 
@@ -120,5 +129,5 @@ class Reward(OutputForm):
         longer = sum(len(one.better) > len(one.worse) for one in examples)
         return {"the longer text": {"accuracy": 100 * longer / len(examples)}}
 
-    def rows(self, sight: Any, model: nn.Module, answer: RewardAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: RewardAnswer, before: int) -> list[MapRow]:
         return pooled_row(answer.title, sight, model, before)

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import Batch, count_labels
-from foveate.data import Passage, Prose, joined, sentences
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded, tokenised
+from foveate.data.text.documents import Passage, Prose, joined, sentences
 from foveate.data.text.prose_batches import ParagraphBatch, encode_sentences, paragraph_inputs, to_write
 from foveate.decoding import Decoding, decode
 from foveate.errors import at_least
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, Learned, Row
+from foveate.forms.form import Changes, Learned, MapRow
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import Naming, token_names
 from foveate.forms.processor import PreparedExample, Processor, RowProcessor
@@ -93,7 +93,7 @@ class RewrittenAnswer(WrittenAnswer):
 
 
 @dataclass(kw_only=True)
-class VectorAnswer(Answer):
+class PassageVector(Answer):
     """The vector of a passage."""
 
     vector: list[float] = field(default_factory=list)
@@ -315,7 +315,7 @@ class Rewritten(Written):
     def axis(self, answer: Any) -> None:
         return None
 
-    def rows(self, sight: Sight, model: nn.Module, answer: Any, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         """Which sentences each one looked at."""
         if not sight.sites:
             return []
@@ -323,7 +323,7 @@ class Rewritten(Written):
         weights = sight[site].weights()[0].float().mean(0).cpu()
         texts = self.tokenizer.decode([tokens.tolist() for tokens in answer.source.tokens])
         names = [*(" ".join(text.split()[:NAMED]) for text in texts), self.end_sign]
-        return [Row(name, row, site) for name, row in zip(names, weights, strict=True)]
+        return [MapRow(name, row, site) for name, row in zip(names, weights, strict=True)]
 
     def metrics(self, answers: Sequence[WrittenAnswer], examples: Sequence[Passage]) -> dict[str, float]:
         """What is written again faithfully."""

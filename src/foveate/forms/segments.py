@@ -21,7 +21,7 @@ from foveate.data.images.decoding import DamagedImage
 from foveate.data.images.masks import MaskedImage
 from foveate.errors import UserError
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, Fit, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Fit, Learned, MapRow, OutputForm
 from foveate.forms.image import Fitted
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.metrics.segments import segment_metrics
@@ -186,7 +186,7 @@ class Segments(OutputForm):
         queries = token_names(self.labels)
         return DecoderNames(queries, queries, "decoder", len(self.labels))
 
-    def rows(self, sight: Any, model: nn.Module, answer: SegmentsAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: SegmentsAnswer, before: int) -> list[MapRow]:
         """Where the query of each label that was found looked in the last layer."""
         cross = [site for site in sight.sites if site.endswith("cross")]
         if not cross:
@@ -194,7 +194,7 @@ class Segments(OutputForm):
         weights = sight[cross[-1]].weights()[0].float().mean(0).cpu()
         numbers: Mapping[str, int] = {label: number for number, label in enumerate(self.labels)}
         return [
-            Row(label, weights[numbers[label]], mark=Mark(label, region=answer.pixels == numbers[label]))
+            MapRow(label, weights[numbers[label]], mark=Mark(label, region=answer.pixels == numbers[label]))
             for label in answer.shares
         ]
 

@@ -22,11 +22,10 @@ from torch import Tensor
 
 from foveate.contracts import Picture
 from foveate.data.dataset import Dataset
-from foveate.data.sounds.files import Sound as Samples
-from foveate.data.sounds.files import decode_sound, read_sound
+from foveate.data.sounds.files import Waveform, decode_sound, read_sound
 from foveate.data.sounds.spectrograms import LogMel, SpecAugment, normalize
 from foveate.errors import UserError
-from foveate.forms.form import Changes, InputForm, Learned, Naming, Prepared, Row
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, Naming, Prepared
 from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_file
 from foveate.forms.sound_files import choose_log_mel, sound_files
@@ -94,8 +93,10 @@ class Sound(InputForm):
 class Heard:
     """A sound, and the form that makes its spectrogram when it is asked for."""
 
-    sound: Samples
+    sound: Waveform
     form: "SpokenSound"
+    language: str | None = None
+    """The code of the language that is spoken, where a model found it."""
 
     @property
     def seconds(self) -> float:
@@ -133,9 +134,10 @@ class SpokenSound(Sound):
 
     def extend(self, trained: "SpokenSound", train: Dataset[Any]) -> "SpokenSound":
         """With the spectrograms of the trained one, unless others are asked for."""
-        found = copy(self)
+        found = self.learn(train, None)
         if self.rate is None and self.bands is None:
             found.log_mel = trained.log_mel
+        found.longest = max(found.longest, trained.longest)
         return found
 
     def sizes(self) -> dict[str, int]:
@@ -146,7 +148,7 @@ class SpokenSound(Sound):
         """Those of a second."""
         return 1 / self.mel.step
 
-    def spectrogram(self, sound: Samples) -> Float32[np.ndarray, "S F"]:
+    def spectrogram(self, sound: Waveform) -> Float32[np.ndarray, "S F"]:
         """The normalized spectrogram of a sound."""
         return normalize(self.mel(sound), each_band=True)
 
@@ -231,7 +233,7 @@ class SoundClip(Sound):
     def sizes(self) -> dict[str, int]:
         return {"channels": 1, "bands": self.mel.bands, "frames": self.frames}
 
-    def prepare(self, value: Samples) -> Float32[np.ndarray, "S F"]:
+    def prepare(self, value: Waveform) -> Float32[np.ndarray, "S F"]:
         """The normalized spectrogram, of any length."""
         return normalize(self.mel(value), each_band=False)
 
@@ -269,7 +271,7 @@ class SoundClip(Sound):
     def before(self, places: int, grid: GridFinder) -> int:
         return grid(places)[2]
 
-    def axis(self, value: Samples, prepared: np.ndarray, grid: GridFinder) -> Naming:
+    def axis(self, value: Waveform, prepared: np.ndarray, grid: GridFinder) -> Naming:
         """A picture of the spectrogram, the lowest band at the top: the order in which the model reads its patches."""
         picture = self._shown(prepared)[::-1]
 
@@ -279,7 +281,7 @@ class SoundClip(Sound):
 
         return names
 
-    def draw(self, value: Samples, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+    def draw(self, value: Waveform, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         """The spectrogram beside where it was looked at."""
         if not rows:
             return None

@@ -23,7 +23,7 @@ from foveate.contracts import Picture, count_labels
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.sounds.codec import AudioCodec, learn_codec
-from foveate.data.sounds.files import Sound
+from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.labelled import LabelledSound
 from foveate.data.sounds.wav import check_wave_file, write_wave
 from foveate.data.tokens.character_tokens import SPECIAL, encode, find_characters, teacher_forcing
@@ -31,7 +31,7 @@ from foveate.decoding import sample
 from foveate.decoding.sampling import check_sampling
 from foveate.errors import UserError, at_least, one_line
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, InputForm, Learned, Naming, OutputForm, Row
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, Naming, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import DecoderNames, token_names
@@ -133,7 +133,7 @@ class SpokenText(InputForm):
 
 
 @dataclass
-class DrawOptions:
+class AudioSampling:
     """How audio tokens are drawn."""
 
     temperature: float = 0.8
@@ -149,8 +149,8 @@ class DrawOptions:
 
 
 @dataclass
-class SayOptions(DrawOptions):
-    """How texts are said."""
+class SpeakOptions(AudioSampling):
+    """How texts are spoken."""
 
     out: Path = Path("speech.wav")
     """The file to write (.wav). Words are said one after the other, several texts too."""
@@ -161,7 +161,7 @@ class SayOptions(DrawOptions):
 
 
 @dataclass
-class ListenOptions(DrawOptions):
+class ListenOptions(AudioSampling):
     """With `foveate eval`: how texts are said, and what listens."""
 
     judge: Path | None = None
@@ -177,7 +177,7 @@ class Said(Answer):
     """The parts that were said in one go."""
     codes: list[list[int]] = field(repr=False)
     """The codes of each."""
-    sounds: list[Sound] = field(repr=False)
+    sounds: list[Waveform] = field(repr=False)
 
     @property
     def seconds(self) -> float:
@@ -206,7 +206,7 @@ class Said(Answer):
 class Speech(OutputForm):
     """Audio tokens: inputs `target` (B, T) and targets `labels` (B, T)."""
 
-    options: ClassVar[type[Any]] = SayOptions
+    options: ClassVar[type[Any]] = SpeakOptions
     eval_options: ClassVar[type[Any]] = ListenOptions
     metric: ClassVar[str] = "nats"
     higher_is_better: ClassVar[bool] = False
@@ -272,7 +272,7 @@ class Speech(OutputForm):
             answers.append(Said(file=options.out, words=one.words, codes=codes, sounds=sounds))
         return answers
 
-    def draw_codes(self, model: Any, inputs: dict[str, Tensor], options: DrawOptions) -> list[list[int]]:
+    def draw_codes(self, model: Any, inputs: dict[str, Tensor], options: AudioSampling) -> list[list[int]]:
         """The codes of a sound for each row of the inputs."""
         generator = torch.Generator(next(model.parameters()).device).manual_seed(options.seed)
         found: list[list[int]] = []
@@ -284,7 +284,7 @@ class Speech(OutputForm):
             found += [[token - SPECIAL for token in one.tokens if token >= SPECIAL] or [0] for (one,) in drawn]
         return found
 
-    def write(self, answers: Sequence[Said], options: SayOptions) -> None:
+    def write(self, answers: Sequence[Said], options: SpeakOptions) -> None:
         samples = []
         for sound in (sound for answer in answers for sound in answer.sounds):
             samples += [sound.samples, np.zeros(round(PAUSE * sound.rate))]
@@ -313,15 +313,15 @@ class Speech(OutputForm):
             lambda places: read if places == count + 1 else None, token_names(written), "decoder", count + 1
         )
 
-    def rows(self, sight: Sight, model: nn.Module, answer: Said, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: Said, before: int) -> list[MapRow]:
         """The last layer of self-attention, the mean of its heads: each token over those before it."""
         sites = [name for name in sight.sites if fnmatchcase(name, "decoder.*.self")]
         if not sites:
             return []
         weights = sight[sites[-1]].weights()[0].mean(0).float().cpu()
-        return [Row("", of) for of in weights[:-1, 1:]]  # the end is no sound, and the start no frame
+        return [MapRow("", of) for of in weights[:-1, 1:]]  # the end is no sound, and the start no frame
 
-    def draw(self, answer: Said, value: list[str], rows: Sequence[Row], grid: GridFinder) -> Picture:
+    def draw(self, answer: Said, value: list[str], rows: Sequence[MapRow], grid: GridFinder) -> Picture:
         """The spectrogram above the attention of each token to those before it."""
         from foveate.viewer.speech_figure import draw  # imports matplotlib, which takes a while
 

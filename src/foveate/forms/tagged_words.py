@@ -16,18 +16,18 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, count_labels
-from foveate.data import TRAINERS, Lexicon
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import Numbers, padded
-from foveate.data.text.lexicon import SPELLINGS, load_lexicon, spelling
+from foveate.data.text.lexicon import SPELLINGS, Lexicon, load_lexicon, spelling
 from foveate.data.text.scripts import split_words
 from foveate.data.text.tagged import Tagged
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
+from foveate.data.tokens.tokenizers import TRAINERS
 from foveate.errors import UserError, one_line
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Changes, Learned, OutputForm, Prepared, Row
+from foveate.forms.form import Changes, Learned, MapRow, OutputForm, Prepared
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.read_text import ASKED, ReadText, unknown_note
 from foveate.forms.text import PreparedBuckets, nothing_fits
@@ -331,11 +331,11 @@ class Tags(OutputForm):
             *unseen_labels("tags", right, self.lexicon.tags),
         ]
 
-    def rows(self, sight: Sight, model: nn.Module, answer: TagsAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: TagsAnswer, before: int) -> list[MapRow]:
         """Where each word looked, in the layer that looks most decidedly."""
         maps = {site: sight[site].weights()[0].float().mean(0).cpu()[list(answer.places)] for site in sight.sites}
         if not maps:
             return []
         site, weights = max(maps.items(), key=lambda found: float(found[1].amax(-1).mean()))
         where = f"{site}, mean of its heads"
-        return [Row(name, own, site=where) for name, own in zip(answer.tagged, weights, strict=True)]
+        return [MapRow(name, own, site=where) for name, own in zip(answer.tagged, weights, strict=True)]

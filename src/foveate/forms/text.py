@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from foveate.data import TRAINERS, Tokens
 from foveate.data.buckets import Bucket, Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded, tokenised
 from foveate.data.text.batches import surroundings
 from foveate.data.text.strided_buckets import MOST_ROWS
+from foveate.data.tokens.tokenizers import TRAINERS, Tokens
 from foveate.errors import UserError
 from foveate.forms.form import Changes, Learned
 from foveate.forms.processor import PreparedExample, Processor

@@ -12,12 +12,13 @@ from torch import Tensor
 
 from foveate.baselines.match_rules import MEASURES, fit
 from foveate.contracts import Tokenizer
-from foveate.data import Judged, Tokens
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.text.labelled_pairs import LabelledPair
+from foveate.data.text.match_pairs import Judged
 from foveate.data.tokens.bert_tokenizer import BertTokenizer
+from foveate.data.tokens.tokenizers import Tokens
 from foveate.errors import UserError, quoted
 from foveate.forms.form import Changes, Learned
 from foveate.forms.label import Label, label_metrics

@@ -12,13 +12,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
-from foveate.data import Tokens
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.text.facts import TextQuestion
+from foveate.data.text.scripts import word_pattern
+from foveate.data.tokens.tokenizers import Tokens
 from foveate.errors import UserError
-from foveate.forms.form import Changes, Naming, Row
+from foveate.forms.form import Changes, MapRow, Naming
 from foveate.forms.label import LabelAnswer
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.question import FrequentAnswer, answer_metrics, answers_by_question
@@ -217,7 +218,7 @@ class TextAnswer(FrequentAnswer):
         for one in examples:
             counts = by_question.get(one.question) or Counter({frequent: 1})
             blind.append(counts.most_common(1)[0][0])
-            named = [word for word in re.findall(r"\w+", one.text) if word in counts]
+            named = [word for word in word_pattern().findall(one.text) if word in counts]
             last.append(named[-1] if named else frequent)
         return {
             "the most frequent answer": answer_metrics([frequent] * len(examples), examples),
@@ -229,10 +230,10 @@ class TextAnswer(FrequentAnswer):
         """The question attends to the text."""
         return {site: ([answer.question], along(sight[site].shape[-1])) for site in sight.sites}
 
-    def rows(self, sight: Any, model: nn.Module, answer: LabelAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: LabelAnswer, before: int) -> list[MapRow]:
         """Where the question looked in the text."""
         weights = sight[sight.sites[-1]].weights()[0, :, 0].float().mean(0).cpu()
-        return [Row(f"{answer.label} {answer.probability:.2f}", weights)]
+        return [MapRow(f"{answer.label} {answer.probability:.2f}", weights)]
 
 
 def share_in_sentence(pieces: Sequence[str], weights: Sequence[float], sentence: int) -> float:

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
-from foveate.data.text.pair_buckets import PairBuckets, Side, TokenPair
+from foveate.data.text.pair_buckets import PairBuckets, SideTokenizer, TokenPair
 from foveate.errors import at_least
 from foveate.forms.answers import Answer
 from foveate.forms.compared_text import ComparedText, regrouped
-from foveate.forms.form import Changes, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Learned, MapRow, OutputForm
 from foveate.forms.label import pooled_row
 from foveate.forms.processor import PreparedExample, Processor, RowProcessor
 from foveate.metrics.retrieval import as_recall, letter_vectors, target_ranks
@@ -49,7 +49,7 @@ class PairedText(ComparedText):
     """A text. Pairs of texts that mean the same are tokenized as they are streamed from disk."""
 
     def buckets(self, train: Any, processor: Processor) -> Buckets:
-        side = Side(self.words, *self.around)
+        side = SideTokenizer(self.words, *self.around)
         return PairBuckets(train, RowProcessor(processor, both_texts), (side, side), self.max_length)
 
 
@@ -140,7 +140,7 @@ class TextVector(OutputForm):
     def notes(self, examples: Sequence[Pair]) -> list[str]:
         return [f"each source among {len(examples):,} targets"]
 
-    def rows(self, sight: Any, model: nn.Module, answer: VectorAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: VectorAnswer, before: int) -> list[MapRow]:
         return pooled_row("vector", sight, model, before)
 
 

@@ -4,7 +4,6 @@ B batch    S frames    T characters    Z places of the sound that a model keeps
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,10 +18,11 @@ from foveate.contracts import Picture
 from foveate.data.dataset import Dataset
 from foveate.data.sounds.cutting import SHORTEST
 from foveate.data.sounds.labelled import LabelledSound
+from foveate.data.text.scripts import begins_word, join_texts
 from foveate.decoding import beam, greedy
 from foveate.decoding.beam import check_width
 from foveate.errors import UserError
-from foveate.forms.form import Learned, Row
+from foveate.forms.form import Learned, MapRow
 from foveate.forms.grids import GridFinder
 from foveate.forms.sound import Heard
 from foveate.forms.word_times import TimedWord, most_decided
@@ -81,6 +81,8 @@ class TranscriptAnswer(WrittenAnswer):
     """When each word was said, where that was asked for."""
     prompt: list[int] = field(default_factory=list, repr=False)
     """The tokens before those of the text."""
+    language: str | None = field(default=None, repr=False)
+    """The code of the language that was spoken, in a model for several."""
     parts: list["TranscriptAnswer"] = field(default_factory=list, repr=False)
     """Those of the parts into which a long sound was cut, of which each was transcribed by itself."""
 
@@ -102,8 +104,8 @@ class TranscriptAnswer(WrittenAnswer):
 
 
 def join_parts(parts: Sequence[TranscriptAnswer]) -> TranscriptAnswer:
-    """The transcript of a sound of those of its parts; their texts are joined by spaces."""
-    text = " ".join(filter(None, (part.text.strip() for part in parts)))
+    """The transcript of a sound of those of its parts; their texts are joined as their script joins words."""
+    text = join_texts(part.text for part in parts)
     return replace(
         parts[0],
         text=text,
@@ -139,7 +141,7 @@ class TranscriptForm:
             [self.comparable(one.text) for one in answers], [self.comparable(one.label) for one in examples]
         )
 
-    def draw(self, answer: TranscriptAnswer, value: Heard, rows: Sequence[Row], grid: GridFinder) -> Picture:
+    def draw(self, answer: TranscriptAnswer, value: Heard, rows: Sequence[MapRow], grid: GridFinder) -> Picture:
         """The spectrogram, and below it where the model looked when it wrote each token; with the times of words,
         where they were asked for."""
         from foveate.viewer.speech_figure import draw  # imports matplotlib, which takes a while
@@ -222,8 +224,12 @@ class Transcript(TranscriptForm, WrittenCharacters):
         ]
 
     def words(self, answer: TranscriptAnswer) -> list[tuple[str, int]]:
-        runs = [(run, len(run)) for run in re.findall(r"\s+|\S+", answer.text)]
-        return runs if len(answer.text) == len(answer.tokens) else []
+        words: list[str] = []
+        for character in answer.text:
+            if not words or begins_word(words[-1], character):
+                words.append("")
+            words[-1] += character
+        return [(word, len(word)) for word in words] if len(answer.text) == len(answer.tokens) else []
 
     def alignment(self, sight: Sight, answer: TranscriptAnswer) -> Float[np.ndarray, "H T Z"]:
         """That of the head that looks most decidedly."""

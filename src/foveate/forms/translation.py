@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import nn
 
-from foveate.data import TRAINERS, PairTokens, join_pieces
 from foveate.data.buckets import Buckets
-from foveate.data.text.pair_buckets import PairBuckets, Side, TokenPair
+from foveate.data.text.pair_buckets import PairBuckets, SideTokenizer, TokenPair
+from foveate.data.tokens.tokenizers import TRAINERS, PairTokens, join_pieces
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.forms.form import Learned
@@ -105,7 +105,10 @@ class SourceText(ReadText):
     def buckets(self, train: Any, processor: Processor) -> Buckets:
         """Pairs are tokenized as they are streamed from disk."""
         target = processor.writes.tokenizer
-        sides = Side(self.words, *self.around), Side(target, (target.special.start,), (target.special.end,))
+        sides = (
+            SideTokenizer(self.words, *self.around),
+            SideTokenizer(target, (target.special.start,), (target.special.end,)),
+        )
         return PairBuckets(train, RowProcessor(processor, split_pair), sides, self.max_length)
 
     def whole_words(self, texts: Sequence[str]) -> list[str]:

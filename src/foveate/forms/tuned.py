@@ -47,7 +47,7 @@ class MeasureDrawnByReward(MeasureDrawn):
 
 
 @dataclass
-class ReadPrompt(ReadText):
+class ReadTunedPrompt(ReadText):
     """The beginning of a text: `tokens` (B, T), beginning with the start token, and `lengths` (B,). The vocabulary is
     that of the language model that is tuned."""
 
@@ -68,7 +68,7 @@ class ReadPrompt(ReadText):
     def check_training(self, model: nn.Module, batch: int) -> None:
         """Prompts are short."""
 
-    def extend(self, trained: Any, train: Dataset[Any]) -> "ReadPrompt":
+    def extend(self, trained: Any, train: Dataset[Any]) -> "ReadTunedPrompt":
         """With the vocabulary of the language model."""
         found = copy(self)
         found.tokenizer = trained.tokenizer

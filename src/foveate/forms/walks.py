@@ -23,7 +23,7 @@ from foveate.decoding.acting import Episode, act
 from foveate.decoding.beam import check_width
 from foveate.errors import UserError
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, Learned, OutputForm, Prepared, Row
+from foveate.forms.form import Changes, Learned, MapRow, OutputForm, Prepared
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.world import PreparedDirections
@@ -215,14 +215,14 @@ class MapActions(OutputForm):
         names = token_names(answer.names)
         return DecoderNames(names, names, "", len(answer.names))
 
-    def rows(self, sight: Any, model: nn.Module, answer: Walked, before: int) -> list[Row]:
+    def rows(self, sight: Any, model: nn.Module, answer: Walked, before: int) -> list[MapRow]:
         """The words that each action attended to."""
         if not sight.sites:
             return []
         weights = sight[sight.sites[-1]].weights()[0, 0].cpu()
-        return [Row(name, of) for name, of in zip(answer.names, weights, strict=True)]
+        return [MapRow(name, of) for name, of in zip(answer.names, weights, strict=True)]
 
-    def draw(self, answer: Walked, value: Any, rows: Sequence[Row], grid: GridFinder) -> Picture:
+    def draw(self, answer: Walked, value: Any, rows: Sequence[MapRow], grid: GridFinder) -> Picture:
         """The map with the path, and the words that each action attended to."""
         from foveate.viewer.map_walk import draw  # imports matplotlib, which takes a while
 

@@ -13,12 +13,12 @@ from jaxtyping import Float, Float32
 from torch import Tensor, nn
 
 from foveate.contracts import Generator
-from foveate.data.sounds.files import Sound as Samples
+from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.whisper_features import SECONDS, WhisperFeatures
 from foveate.decoding import Decoding, generate
 from foveate.decoding.sound_generator import SoundGenerator
 from foveate.errors import UserError
-from foveate.forms.form import Naming, Row
+from foveate.forms.form import MapRow, Naming
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.sound import Heard, Sound, SpokenSound
@@ -62,7 +62,7 @@ class WhisperSound(SpokenSound):
     features: WhisperFeatures = field(default_factory=WhisperFeatures)
     longest: float = SECONDS
 
-    def spectrogram(self, sound: Samples) -> Float32[np.ndarray, "S F"]:
+    def spectrogram(self, sound: Waveform) -> Float32[np.ndarray, "S F"]:
         """That of the whole window."""
         return self.features(sound)
 
@@ -132,7 +132,8 @@ class WhisperText(TranscriptForm, Written):
     ) -> list[WrittenAnswer]:
         """What is said in each window, greedily."""
         generator = SoundGenerator(model, inputs["source"], self.values)
-        prompts = [self.known.prompt(code, options.translate) for code in self._languages(generator, options)]
+        languages = self.languages(generator, prepared, options)
+        prompts = [self.known.prompt(code, options.translate) for code in languages]
         limit = Decoding("greedy", max_new_tokens=min(MOST_TOKENS, self.most - len(prompts[0])))
         written = generate(cast(Generator, generator), prompts, limit, {self.known.end})
         texts = self.tokenizer.decode([one.tokens for one in written])
@@ -143,16 +144,21 @@ class WhisperText(TranscriptForm, Written):
                 ended=one.ended,
                 tokens=list(one.tokens),
                 prompt=prompt,
+                language=language,
                 seconds=heard.seconds,
             )
-            for text, one, prompt, heard in zip(texts, written, prompts, prepared, strict=True)
+            for text, one, prompt, language, heard in zip(texts, written, prompts, languages, prepared, strict=True)
         ]
 
-    def _languages(self, generator: SoundGenerator, options: LanguageOptions) -> list[str | None]:
-        """The code of the language of each sound; None for a model of English alone."""
+    def languages(
+        self, generator: SoundGenerator, prepared: Sequence[Heard], options: LanguageOptions
+    ) -> list[str | None]:
+        """The code of the language of each window; None for a model of English alone."""
         count, device = len(generator.source), generator.source.device
         if options.language is not None or not self.known.multilingual:
             return [options.language] * count
+        if all(heard.language for heard in prepared):
+            return [heard.language for heard in prepared]
         codes = {number: code for code, number in self.known.languages.items()}
         numbers = torch.tensor(sorted(codes), device=device)
         starts = torch.full((count,), self.known.start, device=device)
@@ -168,13 +174,13 @@ class WhisperText(TranscriptForm, Written):
         pieces = self.tokenizer.pieces([*answer.prompt, *answer.tokens])
         return DecoderNames(token_names(pieces), token_names([*pieces[1:], END]), self.decoder, len(pieces))
 
-    def rows(self, sight: Sight, model: nn.Module, answer: Any, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         """Each token and the end, as the mean of the heads that follow the sound."""
         if not answer.tokens:
             return []
         names = [*self.tokenizer.pieces(answer.tokens), END]
         weights = self.alignment(sight, answer).mean(0)
-        return [Row(name, of) for name, of in zip(names, weights, strict=True)]
+        return [MapRow(name, of) for name, of in zip(names, weights, strict=True)]
 
     def words(self, answer: TranscriptAnswer) -> list[tuple[str, int]]:
         return list(self.known.words(answer.tokens))

@@ -6,13 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foveate.data.tokens.public_tokenizer import PublicTokenizer
+from foveate.data.text.scripts import begins_word, word_pattern
+from foveate.data.tokens.public_tokenizer import REPLACEMENT, PublicTokenizer
 from foveate.errors import UserError, unknown
 
 START, END, SILENT = "<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>"
 
 MULTILINGUAL = 51865
 """Size of the smallest vocabulary of a model for several languages; that of models for English alone is smaller."""
+
+
+LONGEST_CHARACTER = 4
+"""Tokens that a character takes at most: one for each of its bytes."""
 
 
 @dataclass
@@ -74,15 +79,31 @@ class WhisperTokens:
         return [self.start, self.languages[language], task, self.silent]
 
     def words(self, tokens: Sequence[int]) -> Iterator[tuple[str, int]]:
-        """The words of tokens, each with its number of tokens. A token that begins with a space begins a word."""
-        first = 0
-        names = [self.tokenizer.decode([[token]])[0] for token in tokens]
-        for place in range(1, len(tokens) + 1):
-            if place == len(tokens) or names[place].startswith(" "):
-                yield self.tokenizer.decode([tokens[first:place]])[0].strip(), place - first
-                first = place
+        """The words of tokens, each with its number of tokens.
+
+        A token that begins with a space begins a word; in a script without spaces, one that begins with a letter.
+        """
+        word, first, place = "", 0, 0
+        while place < len(tokens):
+            text, count = self._characters(tokens[place:])
+            if word and begins_word(word, text):
+                yield word.strip(), place - first
+                word, first = "", place
+            word += text
+            place += count
+        if word:
+            yield word.strip(), place - first
+
+    def _characters(self, tokens: Sequence[int]) -> tuple[str, int]:
+        """The text of the first of some tokens, with as many of the next ones as its last character takes."""
+        first: str = self.tokenizer.decode([tokens[:1]])[0]
+        for count in range(2, min(LONGEST_CHARACTER, len(tokens)) + 1) if REPLACEMENT in first else ():
+            text: str = self.tokenizer.decode([tokens[:count]])[0]
+            if REPLACEMENT not in text:
+                return text, count
+        return first, 1
 
 
 def plain_words(text: str) -> str:
     """A text in small letters, without signs other than apostrophes within words."""
-    return " ".join(re.findall(r"[\w']+", text.lower().replace("’", "'"))).replace(" '", " ").strip("'")
+    return " ".join(word_pattern("'").findall(text.lower().replace("’", "'"))).replace(" '", " ").strip("'")

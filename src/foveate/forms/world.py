@@ -199,7 +199,7 @@ class LevelName(Instruction):
         text = require_text(given, name)
         if not (parts := _LEVEL.fullmatch(text)):
             raise UserError(
-                f'{make_title(text)!r} is no level: the input is a world and a seed, such as "babyai/GoToLocal 7"'
+                f'{make_title(text)!r} is not a level: the input is a world and a seed, such as "babyai/GoToLocal 7"'
             )
         return Level(parts[1], int(parts[2] or 1))
 

@@ -20,17 +20,17 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Generator, Hypothesis, Tokenizer, count_labels
-from foveate.data import TRAINERS, Tokens
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
 from foveate.data.tokens.character_tokens import CharacterTokenizer, find_characters
+from foveate.data.tokens.tokenizers import TRAINERS, Tokens
 from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.decoding.settings import longest_outputs
 from foveate.errors import UserError, at_least, at_most
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Changes, Form, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Form, Learned, MapRow, OutputForm
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.inference.cpu import Precision
 from foveate.sight import Sight
@@ -219,7 +219,7 @@ class Written(OutputForm):
         read, written = [self.start_sign, *pieces], [*pieces, self.end_sign]
         return DecoderNames(token_names(read), token_names(written), self.decoder, len(read))
 
-    def rows(self, sight: Sight, model: nn.Module, answer: WrittenAnswer, before: int) -> list[Row]:
+    def rows(self, sight: Sight, model: nn.Module, answer: WrittenAnswer, before: int) -> list[MapRow]:
         """Each token and the end, in the layer that looks most decidedly, as the mean of its heads; none for an empty
         text."""
         found = self.decided_heads(sight, answer)
@@ -228,7 +228,7 @@ class Written(OutputForm):
         site, heads = found
         where = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
         names = [*self.tokenizer.pieces(answer.tokens), self.end_sign]
-        return [Row(name, weights, site=where) for name, weights in zip(names, heads.mean(0), strict=True)]
+        return [MapRow(name, weights, site=where) for name, weights in zip(names, heads.mean(0), strict=True)]
 
     def decided_heads(self, sight: Sight, answer: WrittenAnswer) -> tuple[str, Float[Tensor, "H T S"]] | None:
         """The site that looks most decidedly from the tokens at the input, and the weights of its heads."""

@@ -72,7 +72,7 @@ def optimize_for_cpu(model: nn.Module, precision: Precision = "float32") -> nn.M
     parts = (*model.parameters(), *model.buffers())
     model = copy.deepcopy(model, {id(part): _to_bfloat16(part) if precision == "bfloat16" else part for part in parts})
     pack_convolutions(model)
-    layer: Callable[[nn.Linear], nn.Module] = Int8Linear if precision == "int8" else PackedLinear
+    layer: Callable[[nn.Linear], nn.Module] = OneDNNInt8Linear if precision == "int8" else PackedLinear
     for part in model.modules():
         if isinstance(part, (TransformerBlock, DecoderBlock)) and isinstance(part.self.query, nn.Linear):
             part.self = JointSelfAttention(part.self)
@@ -89,7 +89,7 @@ def optimize_for_cpu(model: nn.Module, precision: Precision = "float32") -> nn.M
         if isinstance(module, MultiHeadAttention) and precision != "float32":
             module.memory_dtype = _memory_dtype(module)
     if precision == "bfloat16" and type(last) is nn.Linear:
-        model.output = Int8Linear(last)
+        model.output = OneDNNInt8Linear(last)
     return model
 
 
@@ -110,7 +110,7 @@ def _fuse_activation(layer: FeedForward) -> None:
     before = layer.gate if isinstance(layer, GatedFeedForward) else layer.inner
     if isinstance(before, PackedLinear):
         before.activation, layer.activation = _ACTIVATIONS[layer.activation], _identity
-    elif isinstance(before, Int8Linear) and layer.activation is F.relu:
+    elif isinstance(before, OneDNNInt8Linear) and layer.activation is F.relu:
         layer.activation = torch.relu_
 
 
@@ -177,7 +177,7 @@ def largest_code() -> int:
     return 127 if cpu_has("avx512_vnni", "avx_vnni", "amx_int8") else 63
 
 
-class Int8Linear(PackedLayer):
+class OneDNNInt8Linear(PackedLayer):
     """A linear layer with an 8-bit weight and 8-bit inputs; its output is in float32."""
 
     def __init__(self, linear: nn.Linear) -> None:

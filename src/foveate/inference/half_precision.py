@@ -34,7 +34,7 @@ def in_half_precision(model: Model, dtype: torch.dtype) -> Model:
 
 
 def _can_be_packed(weight: Tensor) -> bool:
-    """Whether oneDNN multiplies with this type here: its own layout takes less time."""
+    """Returns whether oneDNN multiplies with this type here: its own layout takes less time."""
     if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     half = weight.dtype == torch.float16

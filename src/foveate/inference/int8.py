@@ -51,6 +51,7 @@ def in_int8(model: Model) -> Model:
 
 
 def _sums_are_exact() -> bool:
-    """Whether the CPU sums products of 8 bits in 32; older ones use 16, which overflow unless inputs have 7 bits."""
+    """Returns whether the CPU sums products of 8 bits in 32; older ones use 16, which overflow unless inputs have 7
+    bits."""
     supported = getattr(torch.cpu, "_is_vnni_supported", None)
     return bool(supported and supported())

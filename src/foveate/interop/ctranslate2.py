@@ -40,7 +40,7 @@ class CTranslate2File:
             scale = self.tensors[name + SCALE].astype(np.float32)
             return stored.astype(np.float32) / scale.reshape(-1, *[1] * (stored.ndim - 1))
         if not np.issubdtype(stored.dtype, np.floating):
-            raise UserError(f"'{name}' is of the type {stored.dtype}, which is no floating-point number")
+            raise UserError(f"'{name}' is of the type {stored.dtype}, which is not a floating-point number")
         return stored.astype(np.float32)
 
 
@@ -61,7 +61,7 @@ class _Reader:
 
     def read(self) -> CTranslate2File:
         if (version := self.number("I")) != VERSION:
-            raise UserError(f"{self.path} is no CTranslate2 file of version {VERSION}: it begins with {version}")
+            raise UserError(f"{self.path} is not a CTranslate2 file of version {VERSION}: it begins with {version}")
         kind, _revision = self.text(), self.number("I")
         tensors = {}
         for _ in range(self.number("I")):

@@ -32,7 +32,7 @@ _BLOCK = 32
 
 @dataclass(frozen=True)
 class TensorType:
-    """How the numbers of a tensor are stored: so many bytes for each block of so many numbers."""
+    """The format of the numbers of a tensor: the bytes of each block, and the numbers in it."""
 
     name: str
     numbers: int
@@ -76,7 +76,7 @@ class GGUF:
         """A tensor in single precision. Raises UserError where it is not whole."""
         (kind, start), shape = self._places[name], self.shapes[name]
         if math.prod(shape) % kind.numbers:
-            raise UserError(f"the GGUF file is damaged: '{name}' is no whole number of blocks of {kind.numbers}")
+            raise UserError(f"the GGUF file is damaged: '{name}' is not a whole number of blocks of {kind.numbers}")
         size = math.prod(shape) // kind.numbers * kind.bytes
         blocks = self._data[start : start + size]
         if len(blocks) < size:
@@ -106,7 +106,7 @@ class _Reader:
     def read(self) -> GGUF:
         magic, version = bytes(self.data[:4]), struct.unpack_from("<I", self.bytes, 4)[0]
         if magic != b"GGUF" or version not in (2, 3):
-            raise UserError(f"{self.path} is no GGUF file of version 2 or 3")
+            raise UserError(f"{self.path} is not a GGUF file of version 2 or 3")
         self.at = 8
         tensors, entries = self.number("Q"), self.number("Q")
         metadata = {self.text(): self.value(self.number("I")) for _ in range(entries)}

@@ -59,11 +59,10 @@ def load(folder: Path, device: torch.device) -> nn.Module:
 
 
 def import_transformers() -> Any:
-    """Import transformers and disable its messages. Raises UserError if it is not installed."""
-    if "huggingface_hub" not in sys.modules:  # code that imported it before may need the network
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    """Import transformers, which asks no network, and disable its messages. Raises UserError if it is not installed."""
     try:
-        import transformers
+        with _offline():
+            import transformers
     except ImportError:
         raise UserError(
             "a Hugging Face folder needs the transformers library: pip install 'transformers>=5,<6'"
@@ -73,8 +72,21 @@ def import_transformers() -> Any:
     return transformers
 
 
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Imports huggingface_hub offline. Code that imported it before may need the network, and child processes may."""
+    if "huggingface_hub" in sys.modules or "HF_HUB_OFFLINE" in os.environ:
+        yield
+        return
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["HF_HUB_OFFLINE"]
+
+
 def has_transformers() -> bool:
-    """Whether transformers is installed."""
+    """Returns whether transformers is installed."""
     try:
         import_transformers()
     except UserError:
@@ -143,7 +155,7 @@ def _public(name: str) -> str:
 
 
 def _installed(code: str) -> bool:
-    """Whether this version of flash attention is installed, so that transformers does not download it."""
+    """Returns whether this version of flash attention is installed, so that transformers does not download it."""
     check = getattr(import_transformers().utils, f"is_flash_attn_{code[-1]}_available", None)
     return check is not None and check()
 
@@ -173,11 +185,11 @@ def _model_class(transformers: Any, config: Any, folder: Path) -> Any:
         if isinstance(kind, type) and issubclass(kind, base) and getattr(kind, "config_class", None) is type(config):
             return kind
     raise UserError(
-        f"{folder} is a {', '.join(map(str, config.architectures))}, which is no model of transformers "
+        f"{folder} is a {', '.join(map(str, config.architectures))}, which is not a model of transformers "
         f"{transformers.__version__}; code in the folder is never run"
     )
 
 
 def _matters(name: str, model: Any) -> bool:
-    """Whether a tensor affects attention: heads and poolers come after it."""
+    """Returns whether a tensor affects attention: heads and poolers come after it."""
     return "pooler" not in name and (model.base_model is model or name.startswith(f"{model.base_model_prefix}."))

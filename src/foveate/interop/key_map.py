@@ -123,9 +123,14 @@ class KeyMap:
                 found[name if whole or name in self._outside else self.prefix + name] = tensor
         return found | {copy: found[name] for copy, name in self.tied.items() if name in found and copy not in found}
 
+    def untied(self, state: Mapping[str, Tensor]) -> list[str]:
+        """The tied tensors that a complete state has with other numbers than the ones that they are tied to."""
+        pairs = ((copy, name) for copy, name in self.tied.items() if copy in state and name in state)
+        return [copy for copy, name in pairs if not torch.equal(state[copy], state[name])]
+
     @property
     def _outside(self) -> set[str]:
-        """Public tensors that are no part of the body."""
+        """Public tensors that are not part of the body."""
         return {entry.public + leaf for entry in self.entries for leaf in ("", ".weight", ".bias")} | set(self.tied)
 
     def renamed(self, names: Iterable[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from foveate.errors import MOST, UserError, show_value
 from foveate.interop.key_map import KeyMap
@@ -11,7 +11,7 @@ from foveate.interop.key_map import KeyMap
 
 @dataclass(frozen=True)
 class Layout:
-    """How a family of ours is written by transformers."""
+    """The layout in which transformers writes a family of ours."""
 
     family: str
     """Its name in `foveate.models.FAMILIES`."""
@@ -35,7 +35,7 @@ HEAD_FIELDS = ("window", "split", "head_widths")
 
 
 def require_defaults(config: Any, plain: Any, names: Iterable[str], public: str) -> None:
-    """UserError, in one line, for a config whose fields of these `names` are others than those of a `plain` one.
+    """UserError, in one line, for a config whose fields of these `names` are other than those of a `plain` one.
 
     `public` is what the library calls the model, such as "transformers' BERT".
     """
@@ -48,7 +48,8 @@ def require_defaults(config: Any, plain: Any, names: Iterable[str], public: str)
 
 def label_names(values: Mapping[str, Any], where: str) -> list[str]:
     """The names of the labels that a `config.json` has, by their numbers. UserError where these are not 0, 1, 2, ..."""
-    named = values.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    count = ConfigReader(values, where).get("num_labels", 2)
+    named = values.get("id2label") or {str(number): f"LABEL_{number}" for number in range(count)}
     if not isinstance(named, Mapping) or {*map(str, named)} != {*map(str, range(len(named)))}:
         raise UserError(f"{where} has the id2label {show_value(named)}, but labels are numbered 0, 1, 2, ...")
     found = [str(named[number]) for number in sorted(named, key=int)]
@@ -56,6 +57,45 @@ def label_names(values: Mapping[str, Any], where: str) -> list[str]:
     if count > 1:
         raise UserError(f"{where} has the label '{name}' {count} times")
     return found
+
+
+Scores = Literal["softmax", "sigmoid", "number"]
+"""What the logits of a head are: of labels that exclude each other, of labels that hold or not, each by itself, or
+numbers that are the answer."""
+
+PROBLEMS = (None, "single_label_classification", "multi_label_classification", "regression")
+"""What the `problem_type` of a `config.json` may be."""
+
+ACTIVATIONS: dict[str, Scores] = {"Sigmoid": "sigmoid", "Identity": "number"}
+"""The functions that sentence-transformers applies to the logit of a cross-encoder, by the ends of their names."""
+
+
+def label_scores(values: Mapping[str, Any], count: int, where: str) -> Scores:
+    """What the `count` logits of a head are, as transformers reads its `config.json`. UserError for other values.
+
+    A single logit without a `problem_type` is a number: transformers trains such a head as a regression.
+    """
+    problem = values.get("problem_type")
+    if problem not in PROBLEMS:
+        known = ", ".join(filter(None, PROBLEMS))
+        raise UserError(f"{where} has the problem_type {show_value(problem)}; foveate knows {known}")
+    if problem == "regression":
+        return "number"
+    if problem == "multi_label_classification":
+        return "sigmoid"
+    if count > 1:
+        return "softmax"
+    return "sigmoid" if problem else _cross_encoder_scores(values, where)
+
+
+def _cross_encoder_scores(values: Mapping[str, Any], where: str) -> Scores:
+    own = values.get("sentence_transformers")
+    newer = own.get("activation_fn") if isinstance(own, Mapping) else None
+    name = newer or values.get("sbert_ce_default_activation_function") or "Identity"
+    kind = str(name).rpartition(".")[2]
+    if kind not in ACTIVATIONS:
+        raise UserError(f"{where} has the activation {show_value(name)}; foveate knows {', '.join(ACTIVATIONS)}")
+    return ACTIVATIONS[kind]
 
 
 class ConfigReader:

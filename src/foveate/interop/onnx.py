@@ -27,7 +27,7 @@ OPSET = 20
 SCALED_DOT = ScaledDot()
 
 
-class Positions(NamedTuple):
+class PositionRange(NamedTuple):
     """A range of positions whose end may be a symbol, which no `range` takes."""
 
     start: int
@@ -148,7 +148,7 @@ def _attend(
     else:
         keys, values = score.keys(k), cast(Tensor, v)
     queries = score.queries(q)
-    rows, columns = (cast(range, Positions(0, side.shape[-2])) for side in (queries, keys))
+    rows, columns = (cast(range, PositionRange(0, side.shape[-2])) for side in (queries, keys))
     scores = score.block(queries, keys)
     if bias is not None:
         scores = scores + as_bias(bias).block(queries, rows, columns)

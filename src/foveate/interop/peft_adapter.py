@@ -40,7 +40,7 @@ def write_adapter(
     for name, tensor in updates.items():
         layer, _, side = name.rpartition(".")
         if layer not in names or side not in SIDES or tensor.ndim != 2:
-            raise UserError(f"the adapter has the tensor '{one_line(name)}', which is no update of a layer")
+            raise UserError(f"the adapter has the tensor '{one_line(name)}', which is not an update of a layer")
         layers.add(names[layer])
         ranks.add(tensor.shape[0 if side == "down" else 1])
         tensors[f"{PREFIX}{names[layer]}.{SIDES[side]}.weight"] = tensor.contiguous()

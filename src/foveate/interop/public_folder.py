@@ -42,7 +42,7 @@ COUNTER = ".num_batches_tracked"
 
 @dataclass(frozen=True)
 class PublicHeader:
-    """What the `config.json` of every model of transformers may say."""
+    """The fields that the `config.json` of every model of transformers may have."""
 
     model_type: str | None = None
     architectures: tuple[str, ...] | None = None
@@ -63,7 +63,7 @@ class PublicModel:
 
 
 def is_public(folder: Path) -> bool:
-    """Whether a folder has a `config.json` of transformers, not of foveate."""
+    """Returns whether a folder has a `config.json` of transformers, not of foveate."""
     if not (folder / bundle.CONFIG).is_file():
         return (folder / "adapter_config.json").is_file()
     values = read_json(folder / bundle.CONFIG)
@@ -71,7 +71,7 @@ def is_public(folder: Path) -> bool:
 
 
 def header_of(folder: Path) -> PublicHeader:
-    """What a public folder says of itself; nothing without a `config.json`, as for an adapter alone.
+    """Reads what a public folder says of itself; nothing without a `config.json`, as for an adapter alone.
 
     Raises UserError where a value has another type.
     """
@@ -97,13 +97,13 @@ def layout_of(folder: Path) -> Layout:
 
 
 def reads_images(kind: Any) -> bool:
-    """Whether a "model_type" is one of models of images."""
+    """Returns whether a "model_type" is one of models of images."""
     return kind in MODEL_TYPES and bool(importlib.import_module(MODEL_TYPES[kind]).LAYOUT.image_processor)
 
 
 def head_of(folder: Path) -> str:
-    """What the model in a folder predicts: "words", a label of the "text" or of each of its "tokens", a "label" of an
-    image, "boxes" in it, or "none"."""
+    """Returns what the model in a folder predicts: "words", a label of the "text" or of each of its "tokens", a "label"
+    of an image, "boxes" in it, or "none"."""
     named = header_of(folder).architectures
     return layout_of(folder).architectures[named[0]] if named else "words"
 
@@ -140,12 +140,13 @@ def read_folder(folder: Path) -> PublicModel:
             config.head = head
         if hasattr(config, "label_bias"):
             config.label_bias = head == "tokens"
-    with torch.device("meta"):
-        empty = models.build(layout.family, config)
-    key_map = layout.key_map(config)
     parts = [read_tensors(file).tensors for file in files]
     aliases = layout.aliases(config)
-    state = key_map.complete({_renamed(name, aliases): value for part in parts for name, value in part.items()})
+    given = {_renamed(name, aliases): value for part in parts for name, value in part.items()}
+    key_map = _key_map(layout, config, given, folder)
+    state = key_map.complete(given)
+    with torch.device("meta"):
+        empty = models.build(layout.family, config)
     wanted = key_map.to_public(empty.state_dict())
     counters = (name for name in wanted if name.endswith(COUNTER))
     state |= {name: torch.zeros((), dtype=torch.long) for name in counters if name not in state}
@@ -154,6 +155,19 @@ def read_folder(folder: Path) -> PublicModel:
         model = models.build(layout.family, config)
     model.load_state_dict(key_map.to_ours(state))
     return PublicModel(layout.family, model.eval(), values)
+
+
+def _key_map(layout: Layout, config: Any, given: Mapping[str, Tensor], folder: Path) -> KeyMap:
+    """The table of tensors. A file whose output matrix is another than the embeddings unties them in the config, or is
+    refused where our models cannot have both."""
+    key_map = layout.key_map(config)
+    if own := key_map.untied(key_map.complete(given)):
+        if not hasattr(config, "tie"):
+            other = key_map.tied[own[0]]
+            raise UserError(f"{folder}: '{own[0]}' differs from '{other}', but a {layout.family} has one for both")
+        config.tie = False
+        key_map = layout.key_map(config)
+    return key_map
 
 
 def _renamed(name: str, aliases: Mapping[str, str]) -> str:
@@ -197,4 +211,6 @@ def _check(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], key_map: K
                 f"{folder}: '{name}' is {tuple(state[name].shape)}, but {tuple(tensor.shape)} by its config.json"
             )
         if tensor.is_floating_point() and not state[name].is_floating_point():
-            raise UserError(f"{folder}: '{name}' is of the type {state[name].dtype}, which is no floating-point number")
+            raise UserError(
+                f"{folder}: '{name}' is of the type {state[name].dtype}, which is not a floating-point number"
+            )

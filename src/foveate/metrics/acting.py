@@ -26,7 +26,7 @@ def success(reached: Sequence[bool], actions: Sequence[int]) -> dict[str, float]
 
 
 def agreement(kind: str, recorded: Sequence[Sequence[Any]], found: Sequence[np.ndarray]) -> dict[str, float]:
-    """The share of steps, and of whole episodes, that are as recorded. Where actions are no choices, also the
+    """The share of steps, and of whole episodes, that are as recorded. Where actions are not choices, also the
     root of the mean squared error of their numbers."""
     hits, squares = [], []
     for actions, done in zip(recorded, found, strict=True):

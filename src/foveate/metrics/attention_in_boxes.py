@@ -23,7 +23,7 @@ def share_in_box(weights: Float[Tensor, "i j"], box: Box) -> float:
 
 
 def _overlap(count: int, begin: float, end: float) -> Tensor:
-    """How much of each of `count` equal parts of a line from 0 to 1 is between two points."""
+    """Computes how much of each of `count` equal parts of a line from 0 to 1 is between two points."""
     edges = torch.arange(count + 1, dtype=torch.float64) / count
     return ((edges[1:].clamp(max=end) - edges[:-1].clamp(min=begin)).clamp(min=0) * count).float()
 

@@ -1,16 +1,16 @@
 """How good captions are: BLEU as sacreBLEU computes it, and CIDEr-D."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from sacrebleu.metrics import BLEU
 
 from foveate.data.images.captions import CaptionedImage
-
-WORD = re.compile(r"\w+|[^\w\s]")
+from foveate.data.text.scripts import words_and_signs
+from foveate.metrics.translation import usual_tokenizer
 
 ORDERS = 1, 2, 3, 4
 """Lengths of the n-grams that CIDEr counts."""
@@ -50,19 +50,21 @@ def bleu(captions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     most = max(map(len, references))
     # sacreBLEU takes None where an example has fewer references than another.
     streams: Any = [[own[place] if place < len(own) else None for own in references] for place in range(most)]
-    found = BLEU(lowercase=True, force=True).corpus_score(list(captions), streams)
+    tokenize = usual_tokenizer([reference for own in references for reference in own])
+    counted = partial(BLEU, lowercase=True, force=True, tokenize=tokenize)
+    found = counted().corpus_score(list(captions), streams)
     if not found.totals[-1]:
-        found = BLEU(lowercase=True, force=True, effective_order=True).corpus_score(list(captions), streams)
+        found = counted(effective_order=True).corpus_score(list(captions), streams)
     return found.score
 
 
 def same_words(caption: str, references: Sequence[str]) -> bool:
-    """Whether a caption has the words of one of its references, in lower case."""
+    """Returns whether a caption has the words of one of its references, in lower case."""
     return _words(caption) in map(_words, references)
 
 
 def _words(text: str) -> list[str]:
-    return WORD.findall(text.lower())
+    return words_and_signs(text.lower())
 
 
 def cider(captions: Sequence[str], references: Sequence[Sequence[str]]) -> float:

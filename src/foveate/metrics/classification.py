@@ -20,8 +20,8 @@ def macro_f1(found: Sequence[str], right: Sequence[str]) -> float:
 
 
 def roc_auc(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    """How often a positive example has a higher score than a negative one, an equal score counting half (Hanley and
-    McNeil 1982). Raises ValueError where either kind is missing."""
+    """Computes how often a positive example has a higher score than a negative one, an equal score counting half
+    (Hanley and McNeil 1982). Raises ValueError where either kind is missing."""
     values, kinds = np.asarray(scores, np.float64), np.asarray(positive, bool)
     positives, negatives = int(kinds.sum()), int((~kinds).sum())
     if not positives or not negatives:

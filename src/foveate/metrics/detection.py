@@ -3,6 +3,9 @@
 For each class, detections in the order of their scores are given the objects that they overlap most, if the overlap
 (IoU) is at least a threshold, and each object once. The precision, made to never rise with recall, is averaged over 101
 recalls. AP50 is for a threshold of 0.5, AP the mean over thresholds from 0.5 to 0.95.
+
+A detection that gets no object but overlaps an ignored one does not count, however many there are: COCO's crowds, by
+the share of the detection that is inside, and objects that Pascal VOC calls difficult, by their IoU.
 """
 
 from collections.abc import Sequence
@@ -19,26 +22,33 @@ MOST = 100
 
 
 @dataclass
-class Boxes:
+class ScoredBoxes:
     """Boxes (K, 4), by their corners, and the number of each one's class; for detections also scores."""
 
     boxes: np.ndarray
     labels: np.ndarray
     scores: np.ndarray | None = None
+    ignored: np.ndarray | None = None
+    """Whether each is no object to find, but one beside which detections do not count (K,)."""
+    crowds: np.ndarray | None = None
+    """Whether each is a region around many objects (K,)."""
 
-    def of(self, label: int | None) -> "Boxes":
+    def of(self, label: int | None) -> "ScoredBoxes":
         """Those of a class, or all of them as one class; detections in the order of their scores."""
         chosen = np.arange(len(self.labels)) if label is None else np.flatnonzero(self.labels == label)
         if self.scores is None:
-            return Boxes(self.boxes[chosen], self.labels[chosen])
+            flags = (np.zeros(len(chosen), bool) if one is None else one[chosen] for one in (self.ignored, self.crowds))
+            return ScoredBoxes(self.boxes[chosen], self.labels[chosen], None, *flags)
         chosen = chosen[np.argsort(-self.scores[chosen], kind="stable")][:MOST]
-        return Boxes(self.boxes[chosen], self.labels[chosen], self.scores[chosen])
+        return ScoredBoxes(self.boxes[chosen], self.labels[chosen], self.scores[chosen])
 
 
-def detection_metrics(found: Sequence[Boxes], right: Sequence[Boxes]) -> dict[str, float]:
+def detection_metrics(found: Sequence[ScoredBoxes], right: Sequence[ScoredBoxes]) -> dict[str, float]:
     """AP50 and AP, the means over the classes that there are objects of, and AP50 as if there was one class: of each
-    image the detections and the objects. From 0 to 100."""
-    labels = sorted({int(label) for each in right for label in each.labels})
+    image the detections and the objects. From 0 to 100; NaN where there is no object to find."""
+    labels = sorted({int(label) for each in right for label in each.labels[~np.asarray(each.of(None).ignored)]})
+    if not labels:
+        return dict.fromkeys(("AP50", "AP", "AP50_any_class"), float("nan"))
     by_class = np.array([average_precision(found, right, label) for label in labels])
     whole = average_precision(found, right, None)
     return {
@@ -48,44 +58,66 @@ def detection_metrics(found: Sequence[Boxes], right: Sequence[Boxes]) -> dict[st
     }
 
 
-def average_precision(found: Sequence[Boxes], right: Sequence[Boxes], label: int | None) -> np.ndarray:
+def average_precision(found: Sequence[ScoredBoxes], right: Sequence[ScoredBoxes], label: int | None) -> np.ndarray:
     """The average precision of one class, or of all as one, for each threshold. There must be an object of it."""
     scores: list[np.ndarray] = []
-    hits, objects = [], 0
+    matches, objects = [], 0
     for detections, things in zip(found, right, strict=True):
         detections, things = detections.of(label), things.of(label)
-        objects += len(things.boxes)
+        objects += int((~np.asarray(things.ignored)).sum())
         scores.append(np.asarray(detections.scores))
-        hits.append(match(detections.boxes, things.boxes))
+        matches.append(match(detections.boxes, things))
     order = np.argsort(-np.concatenate(scores), kind="stable")
-    right_ones = np.concatenate(hits, 1)[:, order].cumsum(1)
+    hits, counted = np.concatenate(matches, 2)[..., order]
+    right_ones = hits.cumsum(1)
     recalls = right_ones / objects
-    precisions = right_ones / np.arange(1, len(order) + 1)
+    precisions = right_ones / counted.cumsum(1).clip(1)
     precisions = np.maximum.accumulate(precisions[:, ::-1], 1)[:, ::-1]
     return np.array([_at_recalls(*each) for each in zip(recalls, precisions, strict=True)])
 
 
-def match(boxes: np.ndarray, things: np.ndarray) -> np.ndarray:
-    """Whether each detection, in the order given, gets an object, for each threshold."""
-    hits = np.zeros((len(THRESHOLDS), len(boxes)), bool)
-    if not len(boxes) or not len(things):
-        return hits
-    overlaps = iou(boxes, things)
+def match(boxes: np.ndarray, things: ScoredBoxes) -> np.ndarray:
+    """Whether each detection, in the order given, gets an object, and whether it counts, for each threshold (2, T, M).
+
+    Objects to find come before ignored ones.
+    """
+    ignored = np.asarray(things.ignored)
+    hits, counted = np.zeros((len(THRESHOLDS), len(boxes)), bool), np.ones((len(THRESHOLDS), len(boxes)), bool)
+    if not len(boxes) or not len(ignored):
+        return np.stack([hits, counted])
+    overlaps = np.where(np.asarray(things.crowds), share_inside(boxes, things.boxes), iou(boxes, things.boxes))
     for row, threshold in enumerate(THRESHOLDS):
-        free = np.ones(len(things), bool)
+        free = ~ignored
         for place in np.flatnonzero(overlaps.max(1) >= threshold):
-            best = int(np.where(free, overlaps[place], -1).argmax())
-            if free[best] and overlaps[place, best] >= threshold:
+            near = np.where(free, overlaps[place], -1)
+            best = len(near) - 1 - int(near[::-1].argmax())  # of equal ones COCO takes the last
+            if near[best] >= threshold:
                 free[best], hits[row, place] = False, True
-    return hits
+            else:
+                counted[row, place] = not (overlaps[place, ignored] >= threshold).any()
+    return np.stack([hits, counted])
 
 
 def iou(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The intersection over the union of each of (M, 4) with each of (K, 4) boxes, by their corners."""
+    shared = _intersections(one, other)
+    return shared / np.maximum(_areas(one)[:, None] + _areas(other) - shared, 1e-12)
+
+
+def share_inside(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The share of each of (M, 4) boxes that is inside each of (K, 4)."""
+    return _intersections(one, other) / np.maximum(_areas(one)[:, None], 1e-12)
+
+
+def _intersections(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     first, last = np.maximum(one[:, None, :2], other[:, :2]), np.minimum(one[:, None, 2:], other[:, 2:])
-    shared = (last - first).clip(0).prod(-1)
-    areas = [(boxes[:, 2:] - boxes[:, :2]).prod(-1) for boxes in (one, other)]
-    return shared / np.maximum(areas[0][:, None] + areas[1] - shared, 1e-12)
+    found: np.ndarray = (last - first).clip(0).prod(-1)
+    return found
+
+
+def _areas(boxes: np.ndarray) -> np.ndarray:
+    found: np.ndarray = (boxes[:, 2:] - boxes[:, :2]).prod(-1)
+    return found
 
 
 def _at_recalls(recalls: np.ndarray, precisions: np.ndarray) -> float:

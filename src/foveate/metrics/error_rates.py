@@ -1,6 +1,9 @@
 """How far written answers are from the right ones, in insertions, deletions and substitutions."""
 
 from collections.abc import Sequence
+from unicodedata import normalize
+
+from foveate.data.text.scripts import words_of_any_script
 
 
 def edit_distance(found: Sequence[object], right: Sequence[object]) -> int:
@@ -26,10 +29,11 @@ def error_rate(found: Sequence[Sequence[object]], right: Sequence[Sequence[objec
 
 
 def transcript_errors(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
-    """WER, CER and wrong transcripts, in percent."""
+    """WER, CER and wrong transcripts, in percent. In scripts without spaces each letter is a word."""
+    found, right = ([normalize("NFC", text) for text in texts] for texts in (found, right))
     wrong = sum(one != other for one, other in zip(found, right, strict=True))
     return {
-        "word_error_rate": error_rate([text.split() for text in found], [text.split() for text in right]),
+        "word_error_rate": error_rate([*map(words_of_any_script, found)], [*map(words_of_any_script, right)]),
         "character_error_rate": error_rate(found, right),
         "wrong_transcripts": 100 * wrong / max(1, len(right)),
     }

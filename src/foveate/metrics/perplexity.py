@@ -9,21 +9,21 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Batch
-from foveate.data import Passage
+from foveate.data.text.documents import Passage
 from foveate.data.text.scripts import count_words
 from foveate.decoding import score
 
 
 @dataclass(frozen=True)
 class Perplexity:
-    """How surprising some passages were."""
+    """The perplexity of some passages."""
 
     nats: float
     """Minus the log-probability of all of it, the end of each passage included."""
     tokens: int
     """Subwords, and an end for each passage."""
     words: int
-    """What spaces part, and an end for each passage."""
+    """Words that are separated by spaces, and an end for each passage."""
     bytes: int = 0
     """Those of the text in UTF-8, and an end for each passage."""
 
@@ -72,9 +72,9 @@ def scores(
     batches: Iterable[tuple[list[int], Batch]],
     condition: Callable[[Tensor], Tensor] | None = None,
 ) -> list[Scored]:
-    """How surprising each passage is to a model in evaluation mode; the batches tell the places of theirs.
+    """Computes how surprising each passage is to a model in evaluation mode; the batches say which are theirs.
 
-    `condition` changes the conditions that the model is told.
+    `condition` changes the conditions that the model gets.
     """
     device, found = next(model.parameters()).device, {}
     for places, batch in batches:

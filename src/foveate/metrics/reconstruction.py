@@ -9,7 +9,7 @@ from foveate.metrics.translation import quality
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How much of some texts was written again, each figure from 0 to 100."""
+    """The shares of some texts that were written again, each figure from 0 to 100."""
 
     tokens: float
     """Share of tokens that are in the same place again."""
@@ -19,7 +19,8 @@ class Fidelity:
 
 
 def fidelity(found: Sequence[Sequence[int]], texts: Sequence[str], tokenizer: Tokenizer) -> Fidelity:
-    """How much of the texts is in the token ids that were found for them, as the tokenizer reads and writes texts."""
+    """Measures how much of the texts is in the token ids that were found for them, as the tokenizer reads and writes
+    texts."""
     tokens = tokenizer.encode(list(texts))
     places = [sum(map(int.__eq__, one, other)) for one, other in zip(found, tokens, strict=True)]
     whole = sum(list(one) == other for one, other in zip(found, tokens, strict=True))

@@ -20,7 +20,7 @@ TOGETHER = 1000
 def target_ranks(
     queries: Float[Tensor, "M C"], targets: Float[Tensor, "M C"], sources: Sequence[str], texts: Sequence[str]
 ) -> list[int]:
-    """How many targets are at least as near to each source, by their cosine, as its own.
+    """Counts the targets that are at least as near to each source, by their cosine, as its own.
 
     Targets with the same text, or of the same source, are not counted. Raises UserError for a single pair.
     """
@@ -39,7 +39,8 @@ def target_ranks(
 
 
 def ranks_in_hundreds(images: Float[Tensor, "M C"], captions: Float[Tensor, "M C"], texts: Sequence[str]) -> list[int]:
-    """How many other captions of the same hundred fit each image at least as well as its own, and are not equal to it.
+    """Counts the other captions of the same hundred that fit each image at least as well as its own, and are not equal
+    to it.
 
     Hundreds are taken in order; examples that fill no hundred, unless they are the only ones, are compared with the
     first of them. Raises UserError for a single caption.

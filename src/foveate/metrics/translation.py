@@ -35,8 +35,8 @@ class LengthGroup:
 
 
 TOKENIZE = ("auto", "13a", "intl", "char", "zh", "none")
-"""How sacreBLEU can part words without fetching anything: "13a" is its default, "auto" is that for scripts with spaces,
-"zh" for Chinese and "char" for other scripts without spaces, such as Japanese and Thai."""
+"""How sacreBLEU can split words without fetching anything: "13a" is its default, "auto" is that for scripts with
+spaces, "zh" for Chinese and "char" for other scripts without spaces, such as Japanese and Thai."""
 
 MOSES = "moses-"
 """Before a language's code: the rules of the Moses toolkit, which older papers counted by. They part "l'homme"."""
@@ -50,7 +50,7 @@ def quality(
     BLEU counts up to four words in a row. Where no reference has four, and all would score 0, it counts as many as
     there are; its signature then says "eff:yes". `tokenize` says what a word is: see `check_tokenize`.
     """
-    tokenize = _tokenize_of(references) if tokenize == "auto" else tokenize
+    tokenize = usual_tokenizer(references) if tokenize == "auto" else tokenize
     split, name = _words(tokenize)
     words, wanted = [split(text) for text in translations], [split(text) for text in references]
     # Without "force", sacreBLEU warns where a text looks tokenised already, as short names without punctuation do.
@@ -67,7 +67,7 @@ def quality(
     )
 
 
-def _tokenize_of(references: Sequence[str]) -> str:
+def usual_tokenizer(references: Sequence[str]) -> str:
     """What "auto" is for some references."""
     if not unspaced(references):
         return "13a"
@@ -86,7 +86,7 @@ def check_tokenize(tokenize: str) -> None:
 
 
 def _words(tokenize: str) -> tuple[Callable[[str], str], str]:
-    """What prepares a text, and by which of sacreBLEU's own ways it is then parted."""
+    """Returns what prepares a text, and by which of sacreBLEU's own ways it is then split."""
     check_tokenize(tokenize)
     if not tokenize.startswith(MOSES):
         return str, tokenize
@@ -106,7 +106,7 @@ def quality_by_length(
 ) -> list[LengthGroup]:
     """The quality of up to `groups` groups of about equally many sentences, from the shortest sources to the longest.
 
-    Sentences of one length (in words) are never parted.
+    Sentences of one length (in words) are never separated.
     """
     lengths = [count_words(source) for source in sources]
     order = sorted(range(len(sources)), key=lambda place: lengths[place])

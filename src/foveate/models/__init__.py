@@ -56,7 +56,7 @@ class Preset:
 
     @property
     def training(self) -> dict[str, Any]:
-        """Settings that it is best trained with, where they are others than its task's."""
+        """Settings that it is best trained with, where they differ from its task's."""
         return dict(getattr(family_module(self.family), "TRAINING", {}).get(self.name, {}))
 
 

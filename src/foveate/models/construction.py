@@ -47,7 +47,7 @@ def create(name: str, device: torch.device | str | None = None, **values: Any) -
 
 
 def _check(config: Any) -> None:
-    """What holds for the fields of all families: a size is at least 1, what is dropped is a share."""
+    """Checks the rules for the fields of all families: a size is at least 1, what is dropped is a share."""
     check_literals(config)
     for part in fields(config):
         value = getattr(config, part.name)

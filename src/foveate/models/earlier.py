@@ -15,7 +15,7 @@ OUTER = {"rnn-classifier": "reader."}
 
 
 def as_of_now(description: dict[str, Any]) -> dict[str, Any]:
-    """What this version would say of the model that an earlier one describes."""
+    """Returns this version's description of a model that an earlier version describes."""
     if description.get("family") not in [*FAMILIES]:
         return description
     family, head = FAMILIES[description["family"]]

@@ -8,7 +8,7 @@ from foveate.errors import UserError, show_value
 
 
 @dataclass(frozen=True)
-class Rule:
+class IdleRule:
     """A field that acts only where another field has some values."""
 
     field: str
@@ -21,7 +21,7 @@ class Rule:
     """A field that the config does not have, where the rule holds."""
 
     def is_idle(self, config: Any) -> bool:
-        """Whether a config has both fields, and the field does nothing."""
+        """Returns whether a config has both fields, and the field does nothing."""
         both = hasattr(config, self.other) and hasattr(config, self.field)
         if not both or (self.without and hasattr(config, self.without)):
             return False
@@ -32,39 +32,39 @@ class Rule:
 SCORED = ("additive", "dot", "scaled-dot", "biaffine")
 
 RULES = (
-    Rule("score_activation", "score", acts=("additive",)),
-    Rule("fixed_vector", "score", acts=("none",)),
+    IdleRule("score_activation", "score", acts=("additive",)),
+    IdleRule("fixed_vector", "score", acts=("none",)),
     *(
-        Rule(name, "score", idle=("none",))
+        IdleRule(name, "score", idle=("none",))
         for name in ("select", "score_from", "input_feeding", "window", "gate", "coverage")
     ),
-    Rule("input_feeding", "score_from", idle=("before",)),
-    Rule("maxout", "score", idle=("none",)),
-    *(Rule(name, "select", idle=("soft", "monotonic")) for name in ("samples", "mean_share")),
-    Rule("window_radius", "window", idle=("none",)),
-    Rule("window_radius", "select", acts=("local",), without="window"),
-    Rule("window_every", "window", idle=(None,)),
-    *(Rule(name, "positions", acts=("rotary",)) for name in ("rotary_width", "rotary_base")),
-    Rule("position_offset", "positions", acts=("learned",)),
-    Rule("position_join", "positions", acts=("learned", "sinusoidal")),
-    Rule("class_position", "positions", idle=("none", "sinusoidal")),
-    Rule("tie", "head", idle=("tokens", "text", "pair", "none")),
-    Rule("label_bias", "head", idle=("words", "none")),
-    Rule("pooling", "head", idle=("words", "tokens", "none")),
-    *(Rule(name, "pooling", acts=("attention",)) for name in ("score", "query", "score_activation")),
-    *(Rule(name, "head", idle=("tokens",)) for name in ("score", "query", "score_activation")),
-    Rule("condition_dropout", "condition", idle=(None,)),
-    Rule("auxiliary_dropout", "auxiliary", idle=(False,)),
-    Rule("depth_dropout", "shortcut", idle=("none",)),
-    Rule("feature_width", "stages", acts=(7,)),
-    *(Rule(name, "glimpses", idle=(None,)) for name in ("hidden", "stacked", "score")),
+    IdleRule("input_feeding", "score_from", idle=("before",)),
+    IdleRule("maxout", "score", idle=("none",)),
+    *(IdleRule(name, "select", idle=("soft", "monotonic")) for name in ("samples", "mean_share")),
+    IdleRule("window_radius", "window", idle=("none",)),
+    IdleRule("window_radius", "select", acts=("local",), without="window"),
+    IdleRule("window_every", "window", idle=(None,)),
+    *(IdleRule(name, "positions", acts=("rotary",)) for name in ("rotary_width", "rotary_base")),
+    IdleRule("position_offset", "positions", acts=("learned",)),
+    IdleRule("position_join", "positions", acts=("learned", "sinusoidal")),
+    IdleRule("class_position", "positions", idle=("none", "sinusoidal")),
+    IdleRule("tie", "head", idle=("tokens", "text", "pair", "none")),
+    IdleRule("label_bias", "head", idle=("words", "none")),
+    IdleRule("pooling", "head", idle=("words", "tokens", "none")),
+    *(IdleRule(name, "pooling", acts=("attention",)) for name in ("score", "query", "score_activation")),
+    *(IdleRule(name, "head", idle=("tokens",)) for name in ("score", "query", "score_activation")),
+    IdleRule("condition_dropout", "condition", idle=(None,)),
+    IdleRule("auxiliary_dropout", "auxiliary", idle=(False,)),
+    IdleRule("depth_dropout", "shortcut", idle=("none",)),
+    IdleRule("feature_width", "stages", acts=(7,)),
+    *(IdleRule(name, "glimpses", idle=(None,)) for name in ("hidden", "stacked", "score")),
 )
 """All that is known of such fields. `tests/models/test_idle_settings.py` tries each field of each preset."""
 
 
-def idle_settings(config: Any) -> dict[str, Rule]:
+def idle_settings(config: Any) -> dict[str, IdleRule]:
     """The fields of a config that do nothing, and why."""
-    found: dict[str, Rule] = {}
+    found: dict[str, IdleRule] = {}
     for rule in RULES:
         if rule.is_idle(config):
             found.setdefault(rule.field, rule)

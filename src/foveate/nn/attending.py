@@ -4,5 +4,6 @@ from torch import nn
 
 
 def attends(model: nn.Module) -> bool:
-    """Whether a part of a model of foveate's calls `attention.attend`: it says so by an attribute of this name."""
+    """Returns whether a part of a model of foveate's calls `attention.attend`: it says so by an attribute of this
+    name."""
     return any(getattr(part, "attends", False) for part in model.modules())

@@ -159,7 +159,8 @@ def _sum(x: Tensor, positions: Tensor | None) -> Tensor:
 
 
 def head_projection(split: bool) -> Callable[[int, int, int, bool], nn.Module]:
-    """What makes a projection from (width, heads, head width, bias): of each head's own slice, or of the whole."""
+    """Returns the function that makes a projection from (width, heads, head width, bias): of each head's own slice, or
+    of the whole."""
     return _SlicedLinear if split else _linear
 
 

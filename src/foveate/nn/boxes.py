@@ -22,7 +22,8 @@ def box_centres(corners: Float[Tensor, "... 4"]) -> Float[Tensor, "... 4"]:
 
 
 def generalized_iou(one: Float[Tensor, "... 4"], other: Float[Tensor, "... 4"]) -> Float[Tensor, "..."]:
-    """How well boxes, given by their corners, agree: 1 for equal ones, towards -1 for small ones far from each other.
+    """Measures how well boxes, given by their corners, agree: 1 for equal ones, towards -1 for small ones far from each
+    other.
 
     The intersection over the union, minus the share of the smallest enclosing box that belongs to neither (Rezatofighi
     et al. 2019, https://arxiv.org/abs/1902.09630). Leading dimensions broadcast. Boxes without area give no NaN.

@@ -77,7 +77,7 @@ class DecoderStackState:
 class DecoderStack(nn.ModuleList):
     """Blocks of causal self-attention, attention to a source and a feed-forward layer (Vaswani et al. 2017).
 
-    With a `window`, self-attention looks at most so many positions back.
+    With a `window`, self-attention looks at most `window` positions back.
     """
 
     def __init__(self, blocks: Iterable[DecoderBlock] = (), window: int | None = None) -> None:

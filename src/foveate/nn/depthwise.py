@@ -12,7 +12,7 @@ MOST_PLACES = 256
 """Places of the largest map whose gradient is computed by products of all places."""
 
 IMAGES = 3
-"""A map may have so many times as many places as there are images: with few images oneDNN is faster."""
+"""A map may have this many times as many places as there are images: with few images oneDNN is faster."""
 
 FAST_KERNEL = 3
 """Rows and columns of the weights whose gradient oneDNN computes fast in every precision."""
@@ -47,21 +47,19 @@ def depthwise(
     if torch.is_autocast_enabled("cpu"):
         precision = torch.get_autocast_dtype("cpu")
         x, weight, bias = x.to(precision), weight.to(precision), None if bias is None else bias.to(precision)
-    return _Depthwise.apply(x, weight, bias, stride, padding)
+    return _Depthwise.apply(x, weight, bias, stride, padding)  # type: ignore[no-untyped-call]
 
 
 class _Depthwise(torch.autograd.Function):
     @staticmethod
-    def forward(  # type: ignore[override]
-        context: Any, x: Tensor, weight: Tensor, bias: Tensor | None, stride: int, padding: int
-    ) -> Tensor:
+    def forward(context: Any, x: Tensor, weight: Tensor, bias: Tensor | None, stride: int, padding: int) -> Tensor:
         context.save_for_backward(x, weight)
         context.stride, context.padding, context.with_bias = stride, padding, bias is not None
         return F.conv2d(x, weight, bias, stride, padding, groups=len(weight))
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = context.saved_tensors
         stride, padding = context.stride, context.padding
         large = weight.shape[-1] > FAST_KERNEL
@@ -80,7 +78,7 @@ class _Depthwise(torch.autograd.Function):
 
 
 def _many(x: Tensor) -> bool:
-    """Whether there are enough images for the products of all places."""
+    """Returns whether there are enough images for the products of all places."""
     return x.shape[2] * x.shape[3] <= min(MOST_PLACES, IMAGES * len(x))
 
 

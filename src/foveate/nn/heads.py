@@ -16,7 +16,7 @@ class HeadFields:
     head_widths: tuple[int, ...] | None = None
     """Width of each head, one for each of `heads`, where they are unequal; by default width / heads each."""
     window: int | None = None
-    """Self-attention sees at most so many positions away, on a grid so many rows and columns; by default all."""
+    """Self-attention sees at most this many positions away, on a grid this many rows and columns; by default all."""
 
     def __post_init__(self) -> None:
         at_least(0, "window", 0 if self.window is None else self.window)

@@ -31,7 +31,7 @@ def grid_positions(inside: Bool[Tensor, "B h w"], width: int, dtype: torch.dtype
 def inside_images(
     pixels: Float[Tensor, "B c h w"], grid: Float[Tensor, "B C i j"], sizes: Int[Tensor, "B 2"] | None
 ) -> Bool[Tensor, "B i j"]:
-    """Which places of a feature map are no padding: those whose first pixel is inside the image."""
+    """Marks the places of a feature map that are not padding: those whose first pixel is inside the image."""
     (height, width), (rows, columns) = pixels.shape[2:], grid.shape[2:]
     if sizes is None:
         return torch.ones(len(grid), rows, columns, dtype=torch.bool, device=grid.device)

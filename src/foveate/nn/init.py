@@ -71,7 +71,7 @@ class skip_init(TorchFunctionMode):
         self._left = at_most
 
     def __torch_function__(
-        self, function: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if function in _IN_PLACE or getattr(function, "__module__", None) == nn.init.__name__:
             return args[0] if args else (kwargs or {})["tensor"]

@@ -16,7 +16,7 @@ from foveate.attention.autocast import without_autocast
 
 
 class PlacedWindow(NamedTuple):
-    """Where the queries of some steps may look."""
+    """The keys that the queries of some steps may look at."""
 
     mask: Mask
     bias: Bias | None

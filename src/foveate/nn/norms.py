@@ -11,7 +11,8 @@ Norm = Callable[[int], nn.Module]
 
 
 def norm(kind: str, epsilon: float = 1e-5) -> Norm:
-    """What makes a norm: "layer" (Ba et al. 2016), or "rms", without mean and bias (Zhang and Sennrich 2019)."""
+    """Returns the class of a norm: "layer" (Ba et al. 2016), or "rms", without mean and bias (Zhang and Sennrich
+    2019)."""
     one_of("norm_kind", kind, ("layer", "rms"))
     made = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}[kind]
     return lambda width: made(width, eps=epsilon)

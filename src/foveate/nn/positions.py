@@ -26,14 +26,14 @@ class SinusoidalPositions(nn.Module):
         return table[start:end]
 
     def at(self, places: Int[Tensor, "B T"], end: int) -> Float[Tensor, "B T C"]:
-        """Those of any positions below `end`."""
+        """Computes the encodings of any positions below `end`."""
         return self(end, 0, places.device)[places]
 
 
 class LearnedPositions(nn.Module):
     """A learned vector for each of `length` positions. Longer sequences are an error.
 
-    The first `offset` rows of the table are no positions (RoBERTa has 2).
+    The first `offset` rows of the table are not positions (RoBERTa has 2).
     """
 
     def __init__(self, length: int, width: int, offset: int = 0) -> None:
@@ -51,7 +51,7 @@ class LearnedPositions(nn.Module):
         return self.table[self.offset + start : self.offset + start + length]
 
     def at(self, places: Int[Tensor, "B T"], end: int) -> Float[Tensor, "B T C"]:
-        """Those of any positions that were learned."""
+        """Looks up any positions that were learned."""
         return self.table[places + self.offset if self.offset else places]
 
 

@@ -11,19 +11,19 @@ _ROWS, _WIDTH, _TIMES = 512, 256, 7
 
 
 def cpu_has(*instructions: str) -> bool:
-    """Whether the CPU has at least one of these instruction sets, by torch's names for them."""
+    """Returns whether the CPU has at least one of these instruction sets, by torch's names for them."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name) for name in instructions)
 
 
 def cpu_has_bfloat16() -> bool:
-    """Whether the CPU multiplies in bfloat16."""
+    """Returns whether the CPU multiplies in bfloat16."""
     return cpu_has("amx_bf16", "avx512_bf16", "sve_bf16")
 
 
 @cache
 def bfloat16_is_fast() -> bool:
-    """Whether this CPU multiplies matrices faster in bfloat16 than in float32: measured once, in some 20 ms.
+    """Returns whether this CPU multiplies matrices faster in bfloat16 than in float32: measured once, in some 20 ms.
 
     The instructions do not tell. AVX512-BF16 doubles the speed of an AMD EPYC, and halves that of an Intel Xeon whose
     AMX is not there, as in some virtual machines.

@@ -42,7 +42,7 @@ class Residual(nn.Module):
         return self.norm(x + self._finish(layer(x)))
 
     def branch(self, x: Float[Tensor, "*places C"], layer: Callable[[Tensor], Tensor]) -> Float[Tensor, "*places C"]:
-        """What pre-norm adds to x: the layer of the normalized x."""
+        """Computes what pre-norm adds to x: the layer of the normalized x."""
         return self._finish(layer(self.norm(x)))
 
     def _finish(self, y: Tensor) -> Tensor:

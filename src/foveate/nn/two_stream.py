@@ -22,18 +22,18 @@ from foveate.nn.unequal_heads import UnequalOutput, UnequalProjection, head_fact
 
 @dataclass
 class View:
-    """What a stream's queries may look at, and where they are."""
+    """The mask and the positions of a stream's queries."""
 
     mask: Mask | None
     places: Int[Tensor, "B P"] | None = None
     """Positions of the queries; None if they are those of the keys."""
     segments: Int[Tensor, "B P"] | None = None
-    """Segments of the queries; None if segments are not told apart."""
+    """Segments of the queries; None if segments are not distinguished."""
 
 
 @dataclass
-class Source:
-    """What both streams of a block attend to."""
+class StreamMemory:
+    """The keys and values that both streams of a block attend to."""
 
     memory: Memory
     distances: Float[Tensor, "H L D"]
@@ -41,7 +41,7 @@ class Source:
 
 
 class Stream(nn.Module):
-    """The attention of one stream: a module of its own, so that a look tells the streams apart."""
+    """The attention of one stream: a module of its own, so that a look distinguishes the streams."""
 
     attends = True
 
@@ -92,13 +92,15 @@ class TwoStreamAttention(nn.Module):
 
     def source(
         self, content: Float[Tensor, "B T C"], waves: Float[Tensor, "L C"], segments: Int[Tensor, "B T"] | None
-    ) -> Source:
+    ) -> StreamMemory:
         """Keys and values of the content, and the vector of each distance, computed once for both streams."""
         keys, values = (split_heads(project(content), self.head_width) for project in (self.key, self.value))
         distances = split_heads(self.distance(waves)[None], self.head_width)[0]
-        return Source(Memory(keys, values, ScaledDot()), distances, segments)
+        return StreamMemory(Memory(keys, values, ScaledDot()), distances, segments)
 
-    def forward(self, x: Float[Tensor, "B P C"], source: Source, view: View, stream: Stream) -> Float[Tensor, "B P C"]:
+    def forward(
+        self, x: Float[Tensor, "B P C"], source: StreamMemory, view: View, stream: Stream
+    ) -> Float[Tensor, "B P C"]:
         queries = self._scaled(split_heads(self.query(x), self.head_width) + self.content_offset)
         # Biases read the queries of attention, which have the content's offset already.
         offset, factor = self._scaled(self.distance_offset - self.content_offset), self.head_width**-0.5
@@ -127,15 +129,15 @@ class TwoStreamBlock(nn.Module):
         self.around_self = residual()
         self.around_feedforward = residual()
 
-    def content(self, x: Float[Tensor, "B T C"], source: Source, view: View) -> Float[Tensor, "B T C"]:
+    def content(self, x: Float[Tensor, "B T C"], source: StreamMemory, view: View) -> Float[Tensor, "B T C"]:
         """The next content stream; `source` is of the same content."""
         return self._read(x, source, view, self.self.content_stream)
 
-    def query(self, x: Float[Tensor, "B P C"], source: Source, view: View) -> Float[Tensor, "B P C"]:
+    def query(self, x: Float[Tensor, "B P C"], source: StreamMemory, view: View) -> Float[Tensor, "B P C"]:
         """The next query stream; `source` is of the content, which never sees the query stream."""
         return self._read(x, source, view, self.self.query_stream)
 
-    def _read(self, x: Tensor, source: Source, view: View, stream: Stream) -> Tensor:
+    def _read(self, x: Tensor, source: StreamMemory, view: View, stream: Stream) -> Tensor:
         x = self.around_self(x, partial(self.self, source=source, view=view, stream=stream))
         return self.around_feedforward(x, self.feedforward)
 

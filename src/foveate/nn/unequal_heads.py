@@ -23,7 +23,7 @@ def widest(head_widths: Sequence[int], heads: int) -> int:
 
 
 def head_factors(head_widths: Sequence[int], like: Tensor) -> Float[Tensor, "H 1 D"]:
-    """What padded queries are multiplied by, so that a dot product divided by sqrt(widest) is divided by the root of
+    """Returns the factors of padded queries, so that a dot product divided by sqrt(widest) is divided by the root of
     the head's own width; 0 in the padding."""
     most = max(head_widths)
     factors = like.new_zeros(len(head_widths), 1, most)

@@ -56,7 +56,7 @@ def from_windows(windows: Shaped[Tensor, "BN W C"], window: Size, size: Size) ->
 
 
 def _neighbours(size: Size, window: Size, shift: Size, device: torch.device) -> Bool[Tensor, "N 1 W W"]:
-    """Which places of each window were on the same side of the edges before the map was rolled."""
+    """Finds which places of each window were on the same side of the edges before the map was rolled."""
     sides = (
         (torch.arange(length, device=device) >= length - by).long()  # places that come from the other edge
         for length, by in zip(size, shift, strict=True)

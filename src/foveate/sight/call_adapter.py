@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -26,7 +27,7 @@ MaskMeaning = tuple[Mask | None, Tensor | None, int]
 
 
 def has_values(tensor: Tensor) -> bool:
-    """Whether a tensor's values can be read: not under vmap, and not if it has only a shape."""
+    """Returns whether a tensor's values can be read: not under vmap, and not if it has only a shape."""
     functorch = torch._C._functorch
     while functorch.is_functorch_wrapped_tensor(tensor):
         if functorch.is_batchedtensor(tensor):
@@ -39,7 +40,7 @@ class CallAdapter:
     """Makes a `Call` from the arguments of another library's attention function."""
 
     def __init__(self) -> None:
-        self._interpreted: deque[tuple[tuple, MutationGuard, MaskMeaning]] = deque(maxlen=CACHE_SIZE)
+        self._interpreted: deque[tuple[tuple[Any, ...], MutationGuard, MaskMeaning]] = deque(maxlen=CACHE_SIZE)
         self._row: _GrowingRow | None = None
 
     def call(

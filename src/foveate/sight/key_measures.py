@@ -1,6 +1,7 @@
 """Measures that sum over queries: the attention that each key receives, and pooled maps."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -87,24 +88,28 @@ class Pooled(Measure):
 
 
 def counted_queries(
-    queries: Shaped[Tensor, "B"] | Shaped[Tensor, "B T"] | Sequence, examples: int, count: int, device: torch.device
+    queries: Shaped[Tensor, "B"] | Shaped[Tensor, "B T"] | Sequence[Any],
+    examples: int,
+    count: int,
+    device: torch.device,
 ) -> Bool[Tensor, "B T"]:
-    """Which of `count` queries count in each example, from their lengths (B,) or a mask (B, T) of booleans, 0 and 1.
+    """Returns which of `count` queries count in each example, from their lengths (B,) or a mask (B, T) of booleans, 0
+    and 1.
 
-    Raises UserError for another shape, and for numbers that are no lengths or no mask.
+    Raises UserError for another shape, and for numbers that are neither lengths nor a mask.
     """
     try:
         given = torch.as_tensor(queries).to(device)
     except (TypeError, ValueError, RuntimeError):
         expected = f"{examples} lengths or a mask of {examples} x {count}"
-        raise UserError(f"queries are told by {expected}, not by {show_value(queries)}") from None
+        raise UserError(f"queries are chosen by {expected}, not by {show_value(queries)}") from None
     if given.shape == (examples,) and not (given.is_floating_point() or given.dtype == torch.bool):
         if not 0 <= int(given.min()) <= int(given.max()) <= count:
             raise UserError(f"lengths of queries are 0 to {count}, not {int(given.min())} to {int(given.max())}")
         return torch.arange(count, device=device) < given[:, None]
     if given.shape != (examples, count):
         raise UserError(
-            f"queries are told by {examples} lengths or a mask of {examples} x {count}, "
+            f"queries are chosen by {examples} lengths or a mask of {examples} x {count}, "
             f"not by {given.dtype} of {' x '.join(map(str, given.shape))}"
         )
     if not ((given == 0) | (given == 1)).all():

@@ -14,7 +14,7 @@ from foveate.errors import UserError
 
 @dataclass(frozen=True)
 class Grid:
-    """Patches of a picture, row by row, after tokens that are no patch."""
+    """Patches of a picture, row by row, after tokens that are not patches."""
 
     height: int
     """In patches."""
@@ -101,7 +101,7 @@ class Windows:
         return int((self.patches < 0).sum(1).max())
 
     def check(self, examples: int, positions: int) -> None:
-        """Raise UserError unless so many examples, with so many positions each, are the windows of whole pictures."""
+        """Raise UserError unless `examples`, of `positions` each, are the windows of whole pictures."""
         count, size = self.patches.shape
         if examples % count or positions != size:
             raise UserError(

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -79,7 +80,7 @@ class _Hook:
     def __call__(self, module: nn.Module, *_: object) -> None:
         """Return nothing: a value would replace the input or output of the module."""
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _Hook, ()
 
 

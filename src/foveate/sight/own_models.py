@@ -39,6 +39,6 @@ def own_modules(model: nn.Module) -> dict[str, nn.Module] | None:
 
 
 def cannot_attend(module: nn.Module) -> bool:
-    """Whether a module is a leaf layer of torch: linear, dropout, normalisation, ..."""
+    """Returns whether a module is a leaf layer of torch: linear, dropout, normalisation, ..."""
     own = type(module).__module__.startswith("torch.nn.modules.") and "forward" not in vars(module)
     return own and not module._modules

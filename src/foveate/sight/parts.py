@@ -1,6 +1,7 @@
 """Cuts the map of a joint sequence, such as text and image, into a map for each pair of its parts."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -69,7 +70,7 @@ class SitePart(Site):
         """Raises UserError: positions of different parts have no distance."""
         raise UserError(f"{self.name} is a part of a joint sequence, whose positions have no common distance")
 
-    def received(self, queries: Tensor | Sequence | None = None) -> Float[Tensor, "B H S"]:
+    def received(self, queries: Tensor | Sequence[Any] | None = None) -> Float[Tensor, "B H S"]:
         if queries is None:
             return torch.stack([block.sum(-2) for block in self._blocks()]).sum(0)
         examples, _, rows, _ = self.shape
@@ -78,7 +79,7 @@ class SitePart(Site):
         return torch.stack([(share.to(block.dtype) @ block).squeeze(-2) for share, block in parts]).sum(0)
 
     def share(self) -> Float[Tensor, "B H T"]:
-        """How much of each query's attention goes to the keys of this part."""
+        """Computes how much of each query's attention goes to the keys of this part."""
         return torch.cat([block.sum(-1) for block in self._blocks()], -1)
 
     def propagate(self, shares: Float[Tensor, "B N T"]) -> Float[Tensor, "B N S"]:

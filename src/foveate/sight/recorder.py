@@ -95,7 +95,7 @@ class Recorder:
             self._in_call = False
 
     def is_selected(self, name: str) -> bool:
-        """Whether the `sites` of the look select a module."""
+        """Returns whether the `sites` of the look select a module."""
         return self._sites is None or any(fnmatchcase(name, pattern) for pattern in self._sites)
 
     def note_fast_path(self) -> None:
@@ -175,7 +175,7 @@ class Recorder:
 
     @contextmanager
     def _measuring(self, device: str) -> Iterator[None]:
-        """Compute what is no part of the model: nothing of it is recorded, received, or has gradients."""
+        """Compute what is not part of the model: nothing of it is recorded, received, or has gradients."""
         autocast = torch.autocast(device, enabled=False)
         unintercepted = torch._C.DisableTorchFunction()  # as what is called here need not be received
         with self.inside_call(), unintercepted, torch.inference_mode(False), torch.no_grad(), autocast:

@@ -34,4 +34,4 @@ RENDERER = "foveate.viewer.sight_renderer"
 
 def renderer() -> Renderer:
     """What draws figures and pages."""
-    return importlib.import_module(RENDERER)  # type: ignore[return-value]
+    return importlib.import_module(RENDERER)

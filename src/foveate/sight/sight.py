@@ -24,6 +24,25 @@ from foveate.sight.site_patterns import check_patterns, value_for
 from foveate.sight.window_merge import MergedWindows
 
 
+def stack_names(paths: Sequence[str], pattern: str) -> list[str]:
+    """The names of the stacks that layers belong to, with `*` for what numbers the layers of each.
+
+    Two lists inside each other may be the stages of one stack or two towers: they are one stack only where `pattern`
+    has a `*` for each of them.
+    """
+    shapes = {re.sub(r"\d+", "*", path) for path in paths}
+    if len(shapes) != 1:
+        return sorted(shapes)
+    numbers = [re.findall(r"\d+", path) for path in paths]
+    changing = [place for place, column in enumerate(zip(*numbers, strict=True)) if len(set(column)) > 1]
+    if len(changing) < 2 or pattern.count("*") >= len(changing):
+        return sorted(shapes)
+    templates = {re.sub(r"\d+", "{}", path) for path in paths}
+    kept = [[number if place in changing[:-1] else "*" for place, number in enumerate(own)] for own in numbers]
+    names = {template.format(*own) for template in templates for own in kept}
+    return sorted(names)
+
+
 class Sight:
     """The recorded sites: `sight[name]` for each name in `sight.sites`, or `for site in sight`."""
 
@@ -92,7 +111,9 @@ class Sight:
         """Attention rollout (Abnar and Zuidema 2020): how much each input position contributes to the chosen outputs.
 
         Each layer is taken as half the residual connection and half the weights averaged over heads. `sites` is a
-        pattern for the self-attention of one stack of layers. Memory is linear in the positions for each chosen one.
+        pattern for the self-attention of one stack of layers. Layers that lie in several lists, such as the stages of
+        one stack or two towers, are taken together only by a pattern with a `*` for each list ("stages.*.blocks.*").
+        Memory is linear in the positions for each chosen one.
         """
         layers = self._stack(sites)
         batch, _, count, _ = layers[0].shape
@@ -111,7 +132,7 @@ class Sight:
         square = [site for site in chosen if site.shape[2] == site.shape[3]]
         one_run = len({site.calls[0].run for site in square}) == 1
         paths = [site.name.split("#")[0] if one_run else site.name for site in square]
-        stacks = sorted({re.sub(r"\d+", "*", path) for path in paths})
+        stacks = stack_names(paths, pattern)
         sizes = {(site.shape[0], site.shape[2]) for site in square}
         if len(stacks) != 1 or len(sizes) != 1:
             names = " and ".join(stacks) or "no self-attention with as many queries as keys"

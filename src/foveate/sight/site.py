@@ -131,7 +131,7 @@ class Site:
         results = self._measure_calls("distance", lambda recorded: measures.Distance(self.first_position(recorded)))
         return torch.cat(results, -1)
 
-    def received(self, queries: Tensor | Sequence | None = None) -> Float[Tensor, "B H S"]:
+    def received(self, queries: Tensor | Sequence[Any] | None = None) -> Float[Tensor, "B H S"]:
         """The attention that each key receives: the sum of its weights over all queries, those of padding too.
 
         `queries` says which ones count: their number in each example, (B,), or a mask (B, T) such as `attention_mask`.
@@ -230,7 +230,7 @@ class Site:
             yield recorded, replace(recorded.call, keys=keys, values=keys[..., :0])
 
     def _is_measured(self, name: str, top: int) -> bool:
-        """Whether a measure was computed before, for at least `top` keys."""
+        """Returns whether a measure was computed before, for at least `top` keys."""
         known = [recorded.measured.get(name) for recorded in self.calls]
         return all(one is not None and (name != "top" or one.weights.shape[-1] >= top) for one in known)
 

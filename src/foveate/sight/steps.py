@@ -24,7 +24,7 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def may_have_steps(call: Call, attended: Attended, recorded: RecordedCall) -> bool:
-    """Whether later calls can be rows of this one: it has one query, and nothing in it depends on the row."""
+    """Returns whether later calls can be rows of this one: it has one query, and nothing in it depends on the row."""
     rowwise = call.bias is not None or (call.mask is not None and call.mask.rowwise)
     soft = isinstance(call.select, Soft) and attended.choice is None and attended.weights is None
     one = call.queries.shape[-2] == 1 and call.keys.shape[-2] > 0
@@ -96,20 +96,22 @@ class Steps:
         return self._site.keys.read(self._recorded.span)  # type: ignore[union-attr]
 
     def _unchanged(self, call: Call) -> bool:
-        """Whether nobody wrote to the keys since the last step, as to a cache; who writes values writes keys too."""
+        """Returns whether nobody wrote to the keys since the last step, as to a cache; who writes values writes keys
+        too."""
         versions = _versions(call)
         return _equal(call.keys, self._keys) if versions is None else versions == self._versions
 
 
 def _versions(call: Call) -> tuple[int, int] | None:
-    """How often keys and values were written to; None for tensors of inference mode, which do not count that."""
+    """Returns how often keys and values were written to; None for tensors of inference mode, which do not count
+    that."""
     if call.keys.is_inference() or call.values.is_inference():
         return None
     return call.keys._version, call.values._version
 
 
 def _same_memory(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors, both alive, are the same numbers in memory."""
+    """Returns whether two tensors, both alive, are the same numbers in memory."""
     return one is other or (
         one.data_ptr() == other.data_ptr()
         and one.shape == other.shape
@@ -119,7 +121,7 @@ def _same_memory(one: Tensor, other: Tensor) -> bool:
 
 
 def _equal(one: Tensor, stored: Tensor) -> bool:
-    """Whether a tensor has the same bits as its copy; NumPy compares several times as fast as torch."""
+    """Returns whether a tensor has the same bits as its copy; NumPy compares several times as fast as torch."""
     one, other = one.detach(), stored.expand(one.shape)
     if one.device.type != "cpu":
         return torch.equal(one, other)

@@ -59,7 +59,7 @@ class _Running:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a model attended: the module that is called attention, or else the innermost one that ran."""
+    """A place where a model attended: the module that is called attention, or else the innermost one that ran."""
 
     name: str
     kind: str
@@ -171,7 +171,7 @@ class Untraced:
 
 
 def _code_attends(module: torch.jit.ScriptModule) -> bool:
-    """Whether TorchScript code calls torch's attention, or probably multiplies something by a softmax."""
+    """Returns whether TorchScript code calls torch's attention, or probably multiplies something by a softmax."""
     code = str(getattr(module, "inlined_graph", ""))
     products = ("aten::matmul", "aten::bmm", "aten::baddbmm", "aten::einsum")
     own = "aten::softmax" in code and any(product in code for product in products)
@@ -214,7 +214,7 @@ def _alternative(model: nn.Module, modules: list[nn.Module], mismatch: bool) -> 
 
 
 def _may_be_fused(kind: type) -> bool:
-    """Whether the code of a module class, or of a subclass, has a fused implementation."""
+    """Returns whether the code of a module class, or of a subclass, has a fused implementation."""
     try:
         code = "".join(inspect.getsource(each) for each in (kind, *kind.__subclasses__()))
     except (OSError, TypeError):  # defined interactively, or generated
@@ -223,6 +223,6 @@ def _may_be_fused(kind: type) -> bool:
 
 
 def _returns_attentions(model: nn.Module) -> bool:
-    """Whether a model of transformers can return its attention weights."""
+    """Returns whether a model of transformers can return its attention weights."""
     names = (*(getattr(model, "_can_record_outputs", None) or ()), *inspect.signature(model.forward).parameters)
     return any("attentions" in name for name in names)

@@ -1,6 +1,7 @@
 """Merges attention within windows into one map of the whole picture, over its patches row by row."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -93,7 +94,7 @@ class MergedWindows(Site):
         total = rows.sum(-1)
         return (rows * (keys - queries[:, None]).abs()).sum(-1) / total.masked_fill(total == 0, 1)
 
-    def received(self, queries: Tensor | Sequence | None = None) -> Float[Tensor, "B H S"]:
+    def received(self, queries: Tensor | Sequence[Any] | None = None) -> Float[Tensor, "B H S"]:
         if queries is None and not self.windows[0].padding:
             return self.windows[1].map(self._site.received()).flatten(-2)
         self._require_queries("received")

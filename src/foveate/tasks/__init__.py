@@ -14,16 +14,19 @@ from foveate.errors import unknown
 from foveate.lazy import import_late
 
 if TYPE_CHECKING:
+    from foveate.tasks.learning import train as train
     from foveate.tasks.loading import load as load
     from foveate.tasks.loading import opener as opener
-    from foveate.tasks.loading import train as train
     from foveate.tasks.task import Task
 
-__getattr__ = import_late(__name__, dict.fromkeys(("load", "opener", "train"), "foveate.tasks.loading"))
+__getattr__ = import_late(
+    __name__,
+    {"load": "foveate.tasks.loading", "opener": "foveate.tasks.loading", "train": "foveate.tasks.learning"},
+)
 
 
 @dataclass(frozen=True)
-class Row:
+class TaskRow:
     """Where a task is, and what it trains."""
 
     module: str
@@ -35,7 +38,7 @@ class Row:
     """What the field calls the task, where it has another name."""
 
 
-def _rows() -> Iterator[tuple[str, Row]]:
+def _rows() -> Iterator[tuple[str, TaskRow]]:
     """The rows of the pages that have a `TASK`, whose fields are read without running the page."""
     for path in sorted(Path(__file__).parent.glob("*.py")):
         text = path.read_text(encoding="utf-8")
@@ -50,7 +53,7 @@ def _rows() -> Iterator[tuple[str, Row]]:
         )
         values = {word.arg: word.value for word in call.keywords}
         told = {name: ast.literal_eval(values[name]) for name in ("families", "head", "also") if name in values}
-        yield ast.literal_eval(values["name"]), Row(f"{__name__}.{path.stem}", **told)
+        yield ast.literal_eval(values["name"]), TaskRow(f"{__name__}.{path.stem}", **told)
 
 
 ORDER = (
@@ -60,7 +63,7 @@ ORDER = (
 )
 """The order in which tasks are listed."""
 
-TASKS: dict[str, Row] = dict(sorted(_rows(), key=lambda row: (*ORDER, row[0]).index(row[0])))
+TASKS: dict[str, TaskRow] = dict(sorted(_rows(), key=lambda row: (*ORDER, row[0]).index(row[0])))
 """The row of each task."""
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from foveate.data.text.facts import TextQuestion, text_questions
 from foveate.forms.text_question import AskedText, TextAnswer, share_in_sentence
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Training
 
@@ -71,7 +71,7 @@ TASK = Task(
         validate_every=200,
         save_every=200,
     ),
-    start=WholeRun(grows="classes", examples=("tokens", "vocabulary", "lowercase")),
+    start=AllWeights(grows="classes", examples=("tokens", "vocabulary", "lowercase")),
     unit="questions",
     skill=lambda: Answerer,
 )

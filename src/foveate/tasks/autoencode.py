@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from foveate.data import Prose
+from foveate.data.text.documents import Prose
 from foveate.forms.prose import Passages, passages_of
 from foveate.forms.rewriting import ReadPassage, Rewritten
 from foveate.tasks.recipe import Examples, Recipe
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 
@@ -43,6 +43,6 @@ TASK = Task(
     examples=Examples(batch=2048, validation_examples=200),
     model="rnn-autoencoder",
     training=Training(warmup=200),
-    start=WholeRun(),
+    start=AllWeights(),
     skill=_autoencoder,
 )

@@ -11,9 +11,9 @@ from rich.console import Console
 from torch import Tensor
 
 from foveate.baselines.nearest import nearest, nearest_by_words
-from foveate.data import Passage
+from foveate.data.text.documents import Passage
 from foveate.errors import UserError
-from foveate.forms.rewriting import NeighboursAnswer, ReadPassage, Rewritten, Sentences, VectorAnswer, passage_of
+from foveate.forms.rewriting import NeighboursAnswer, PassageVector, ReadPassage, Rewritten, Sentences, passage_of
 from foveate.tasks.examples.data_options import subsample
 from foveate.tasks.skill import Skill
 
@@ -54,7 +54,7 @@ class Autoencoder(Skill):
             return super().answer_prepared(prepared, options)
         vectors = self.vectors(prepared)
         if options.show == "vector":
-            return [VectorAnswer(vector=vector) for vector in vectors.tolist()]
+            return [PassageVector(vector=vector) for vector in vectors.tolist()]
         known, known_vectors = self.learned()
         places, cosines = nearest(vectors, known_vectors, options.neighbours)
         return [

@@ -8,7 +8,7 @@ from foveate.contracts import Picture
 from foveate.data.images.captions import captioned_images
 from foveate.errors import UserError, one_line
 from foveate.forms.caption import CaptionAnswer, CaptionText
-from foveate.forms.image import Image
+from foveate.forms.image import SquareImage
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import ImageEncoder
 from foveate.tasks.task import Examples, Task
@@ -62,7 +62,7 @@ TASK = Task(
     name="caption",
     about="Train a model that describes images in words.",
     families=("rnn-captioner", "transformer-captioner"),
-    reads=Image(),
+    reads=SquareImage(),
     writes=CaptionText(),
     objective=CoveredCrossEntropy(),
     read=lambda paths, recipe: captioned_images(paths),

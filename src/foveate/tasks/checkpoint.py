@@ -7,9 +7,10 @@ from typing import Any
 import torch
 
 from foveate.errors import UserError
+from foveate.forms.label import Label
 from foveate.forms.processor import Processor
 from foveate.forms.public_image import PublicImage
-from foveate.interop.layout import label_names
+from foveate.interop.layout import label_names, label_scores
 from foveate.interop.public_folder import PublicModel, head_of, read_folder
 from foveate.tasks import find_task
 from foveate.tasks.recipe import Recipe
@@ -79,6 +80,9 @@ def _image(public: PublicModel, folder: Path) -> PublicImage:
 
 
 def _labels(public: PublicModel, folder: Path, task: Task) -> Any:
-    names = label_names(public.values, str(folder / "config.json"))
-    writes: Any = task.writes
-    return replace(writes, labels=dict.fromkeys(names, 0))
+    where = str(folder / "config.json")
+    names = label_names(public.values, where)
+    writes: Any = replace(task.writes, labels=dict.fromkeys(names, 0))  # type: ignore[type-var]
+    if isinstance(writes, Label):
+        writes.scores = label_scores(public.values, len(names), where)
+    return writes

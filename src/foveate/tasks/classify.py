@@ -1,9 +1,9 @@
 """Classification: a whole text gets one of several labels."""
 
-from foveate.data import LabelledText
+from foveate.data.text.labelled import LabelledText
 from foveate.forms.label import Label
 from foveate.forms.text import Text
-from foveate.tasks.start.parts import LanguageModel
+from foveate.tasks.start.parts import LanguageModelBody
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Training
 
@@ -28,6 +28,6 @@ TASK = Task(
         validate_every=50,
         save_every=50,
     ),
-    start=LanguageModel(),
+    start=LanguageModelBody(),
     unit="texts",
 )

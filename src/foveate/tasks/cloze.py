@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from foveate.data import Prose
+from foveate.data.text.documents import Prose
 from foveate.forms.blanks import FilledBlanks, ReadBlanks
 from foveate.forms.prose import Passages, passages_of
 from foveate.tasks.recipe import Examples, Recipe
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 
@@ -53,7 +53,7 @@ TASK = Task(
         validate_every=500,
         save_every=500,
     ),
-    start=WholeRun(),
+    start=AllWeights(),
     unit="hidden words",
     skill=_filler,
 )

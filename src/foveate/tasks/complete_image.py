@@ -2,7 +2,7 @@
 
 from foveate.data.images.labelled import unlabelled_images
 from foveate.forms.pixels import PixelImage, Pixels
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Examples, Task
 from foveate.training import SmoothedCrossEntropy, Training
 
@@ -28,6 +28,6 @@ TASK = Task(
         save_every=200,
     ),
     architecture={"predict": "pixels"},
-    start=WholeRun(),
+    start=AllWeights(),
     unit="pixels",
 )

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.sources.splits import Splits
 from foveate.data.worlds.episodes import Level, read_recordings
 from foveate.data.worlds.named import ROBOT
 from foveate.errors import UserError, at_least
@@ -12,7 +12,7 @@ from foveate.forms.actions import WorldActions
 from foveate.forms.world import LevelName
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Examples, Task
 from foveate.training import Training
 from foveate.training.objectives.imitation import Imitation
@@ -96,7 +96,7 @@ TASK = Task(
         validate_every=1000,
         precision="float32",
     ),
-    start=WholeRun(),
+    start=AllWeights(),
     unit="actions",
     skill=_agent,
 )

@@ -14,7 +14,9 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from foveate.data import ParallelText, Splits, open_source
+from foveate.data.sources import open_source
+from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import at_least
 from foveate.metrics.translation import Quality, quality
 from foveate.tasks.learning import learn

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from torch import nn
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.text.preferences import Preference, PreferenceBatching, read_preferences
-from foveate.forms.tuned import DrawnLikePairs, ReadPrompt, first_words
+from foveate.forms.tuned import DrawnLikePairs, ReadTunedPrompt, first_words
 from foveate.nn import longest_sequence
 from foveate.tasks.recipe import Examples
 from foveate.tasks.task import Task
@@ -33,12 +34,21 @@ class TunedByPairs(Tuned):
         return PreferenceBatching(self.tokenizer, None if math.isinf(longest) else int(longest))
 
     def batches(self, train: Dataset[Preference]) -> Batches:
-        pairs = BucketedBatches(OneBucket(train, self.pairs), self.recipe.examples.batch, self.recipe.training.seed)
+        different = self.pairs.different(train)
+        buckets = OneBucket(different, self.pairs, different.report if different is not train else "")
+        pairs = BucketedBatches(buckets, self.recipe.examples.batch, self.recipe.training.seed)
         return ReferenceBatches(pairs, self.author.model)
+
+    def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Preference]:
+        return self.pairs.different(super().test_examples(data, options))
 
     def examples_to_validate(self, validation: Dataset[Preference], console: Console) -> Sequence[Preference]:
         """Pairs of any length: the beginnings of long texts are read."""
-        return validation.some(self.recipe.examples.validation_examples)
+        some = Dataset(validation.name, validation.some(self.recipe.examples.validation_examples), validation.unit)
+        different = self.pairs.different(some)
+        if different is not some:
+            console.print(different.report, markup=False, highlight=False)
+        return [*different]
 
     def measure(
         self, examples: Sequence[Preference], options: Any, console: Console | None = None
@@ -79,7 +89,7 @@ TASK = Task(
     The better text of each pair is made more probable than it was to the first model, and the worse one less, until the
     difference is large enough for --beta (DPO). A smaller beta lets the model go further from where it began.""",
     families=("gpt",),
-    reads=ReadPrompt(),
+    reads=ReadTunedPrompt(),
     writes=DrawnLikePairs(),
     objective=DirectPreference(),
     read=lambda paths, recipe: read_preferences(paths),

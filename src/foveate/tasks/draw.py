@@ -16,7 +16,7 @@ from foveate.metrics.attention_in_boxes import shares_of_names
 from foveate.metrics.retrieval import AMONG, as_shares, ranks_in_hundreds
 from foveate.tasks.answers.judges import load_judge
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Training
 
@@ -124,6 +124,6 @@ TASK = Task(
         validate_every=300,
         save_every=300,
     ),
-    start=WholeRun(),
+    start=AllWeights(),
     skill=lambda: Painter,
 )

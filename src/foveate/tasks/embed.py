@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from foveate.data import ParallelText
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.forms.text_vector import PairedText, TextVector
 from foveate.tasks.recipe import PairExamples
-from foveate.tasks.start.parts import LanguageModel
+from foveate.tasks.start.parts import LanguageModelBody
 from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.contrastive import ContrastiveTexts
@@ -33,7 +33,7 @@ TASK = Task(
     model="bert-mini",
     training=Training(epochs=5, learning_rate=1e-3, schedule="linear", warmup=100, validate_every=200, save_every=200),
     architecture={"pooling": "mean"},
-    start=LanguageModel(),
+    start=LanguageModelBody(),
     unit="pairs",
     skill=_embedder,
 )

@@ -8,9 +8,9 @@ import torch
 from rich.console import Console
 
 from foveate.baselines.ngrams import Ngrams
-from foveate.data import Passage
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
+from foveate.data.text.documents import Passage
 from foveate.data.text.packing import TokenRow, pack, rows_of_each
 from foveate.forms.blanks import ReadBlanks
 from foveate.forms.prose import COUNTED

@@ -14,13 +14,13 @@ from foveate.metrics.gan import draw_scales, to_image
 from foveate.sight import Sight
 from foveate.tasks.answers.judges import recognised
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Examples, Task
 from foveate.training import Training
 from foveate.training.objectives.adversarial import Hinge
 
 
-class Generator(Skill):
+class ImageGenerator(Skill):
     """A generator in use: it is looked at without its discriminator, and measured by what it makes of all labels."""
 
     def watch(self, inputs: Mapping[str, Tensor], sites: Sequence[str] | None = None) -> Sight:
@@ -77,7 +77,7 @@ TASK = Task(
         validate_every=500,
         save_every=250,
     ),
-    start=WholeRun(grows="classes"),
+    start=AllWeights(grows="classes"),
     unit="images",
-    skill=lambda: Generator,
+    skill=lambda: ImageGenerator,
 )

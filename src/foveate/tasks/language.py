@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from foveate.data import Prose
+from foveate.data.text.documents import Prose
 from foveate.forms.language import Continuation, ReadBeginning
 from foveate.forms.prose import Passages, passages_of
 from foveate.tasks.recipe import Examples, Recipe
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 
@@ -45,6 +45,6 @@ TASK = Task(
     examples=Examples(batch=2048, validation_examples=200),
     model="rnn-language",
     training=Training(learning_rate=2e-3, usual_warmup=200),
-    start=WholeRun(fine_tuned=True),
+    start=AllWeights(fine_tuned=True),
     skill=_language_model,
 )

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from foveate.baselines.ngrams import Ngrams
 from foveate.contracts import Batch
-from foveate.data import Passage
 from foveate.data.ragged import within_budget
+from foveate.data.text.documents import Passage
 from foveate.data.text.prose_batches import encode_passages
 from foveate.forms.checks import unseen_labels
 from foveate.forms.language import ReadBeginning, split_passage

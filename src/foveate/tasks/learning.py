@@ -1,6 +1,6 @@
 """Trains what a recipe says: opens the examples, learns the forms, builds the model and saves it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -12,24 +12,26 @@ from torch import nn
 
 from foveate import models
 from foveate.bundle import CHECKPOINTS
-from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.folders import parts_to_learn
+from foveate.data.sources.splits import Splits
 from foveate.data.text.files import check_readable_again, digest
 from foveate.errors import UserError
-from foveate.forms.processor import Processor, load_processor
+from foveate.forms.processor import Processor
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
 from foveate.tasks import find_task
 from foveate.tasks.examples.data_options import held_out_every
 from foveate.tasks.examples.hub_data import local_paths
+from foveate.tasks.loading import ProcessorOf
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import ADAPTER, WRITTEN, Description
 from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.start.plan import Plan
 from foveate.tasks.start.weights import HEADS
 from foveate.tasks.task import Task, open_examples
-from foveate.tasks.upgrade import upgrade_processor
 from foveate.tensor_files import write_tensors
-from foveate.training import Batches, Callback, main_process, train
+from foveate.training import Batches, Callback, main_process
+from foveate.training import train as train_model
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.folder_lock import check_folder
 from foveate.training.hardware import choose_device
@@ -50,6 +52,15 @@ def learn(
     the settings or the data that cannot work, before the training.
     """
     return Lesson(find_task(recipe.task), recipe).learn(splits, console, callbacks)
+
+
+def train(recipe: Recipe, callbacks: Sequence[Callback] = ()) -> Skill:
+    """Train what a recipe says, such as `foveate.recipe("translate", data="pairs.tsv")`; what `load` would give.
+
+    `callbacks` are functions that are called with each row of `metrics.jsonl`, a table of plain values: to draw curves,
+    or to pass them to a tracker. One that fails is told of and not called again.
+    """
+    return learn(recipe, callbacks=callbacks)
 
 
 @dataclass
@@ -120,6 +131,7 @@ class Lesson:
             local_paths(paths, self.task.name, languages)
             for paths in (recipe.examples.data, recipe.examples.validation)
         )
+        data, validation = parts_to_learn(data, validation)
         recipe.examples = replace(recipe.examples, data=data, validation=validation)
         for path in (*data, *validation):
             check_readable_again(path)
@@ -251,7 +263,7 @@ class Lesson:
             if main_process():
                 skill.save(recipe.out)
 
-        train(
+        train_model(
             skill.model,
             batches,
             skill.objective(),
@@ -265,22 +277,6 @@ class Lesson:
             begin=begin,
             end=end,
         )
-
-
-@dataclass
-class ProcessorOf:
-    """Loads the processor of a run of a task."""
-
-    task: Task
-
-    def of_task(self, name: str) -> "ProcessorOf":
-        """The same for another task."""
-        return ProcessorOf(find_task(name))
-
-    def load(self, folder: Path) -> Processor:
-        """The processor of a run folder. Raises UserError for whatever is missing or damaged."""
-        upgrade: Callable[[Path], Mapping[str, Any]] = lambda place: upgrade_processor(self.task.name, place)  # noqa: E731
-        return load_processor(type(self.task.reads), type(self.task.writes), folder, upgrade)
 
 
 def summary(preset: str, model: nn.Module, learned: str) -> str:

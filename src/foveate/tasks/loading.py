@@ -1,6 +1,6 @@
 """Opens what was trained, whoever trained it, and trains what settings say."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,19 +9,19 @@ import torch
 
 from foveate import bundle
 from foveate.errors import UserError, unknown
-from foveate.forms.processor import Processor
+from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import header_of, is_public
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.checkpoint import ImageFolders, reads_images
-from foveate.tasks.learning import ProcessorOf, learn
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import describe, load_run
 from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task
+from foveate.tasks.upgrade import upgrade_processor
 
 if TYPE_CHECKING:
-    from foveate.training import Callback
+    pass
 
 
 def load(folder: Path | str, device: str = "cpu") -> Skill:
@@ -57,15 +57,6 @@ def opener(folder: Path) -> Any:
     return Runs(find_task(task))
 
 
-def train(recipe: Recipe, callbacks: "Sequence[Callback]" = ()) -> Skill:
-    """Train what a recipe says, such as `foveate.recipe("translate", data="pairs.tsv")`; what `load` would give.
-
-    `callbacks` are functions that are called with each row of `metrics.jsonl`, a table of plain values: to draw curves,
-    or to pass them to a tracker. One that fails is told of and not called again.
-    """
-    return learn(recipe, callbacks=callbacks)
-
-
 def recipe(task: str, **settings: Any) -> Recipe:
     """The settings of a training: `recipe("classify-image", data="photos", size=64, epochs=5)`.
 
@@ -73,6 +64,22 @@ def recipe(task: str, **settings: Any) -> Recipe:
     names, for a task or a setting that does not exist.
     """
     return find_task(task).recipe(**settings)
+
+
+@dataclass
+class ProcessorOf:
+    """Loads the processor of a run of a task."""
+
+    task: Task
+
+    def of_task(self, name: str) -> "ProcessorOf":
+        """The same for another task."""
+        return ProcessorOf(find_task(name))
+
+    def load(self, folder: Path) -> Processor:
+        """The processor of a run folder. Raises UserError for whatever is missing or damaged."""
+        upgrade: Callable[[Path], Mapping[str, Any]] = lambda place: upgrade_processor(self.task.name, place)  # noqa: E731
+        return load_processor(type(self.task.reads), type(self.task.writes), folder, upgrade)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from foveate.baselines.match_rules import best_threshold
 from foveate.baselines.match_vectors import vector_measures
-from foveate.data import Judged, ParallelText, judged_pairs
+from foveate.data.text.match_pairs import Judged, judged_pairs
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.forms.matched_texts import FITTED_TO, TEST_SEED, Match, MatchedTexts, match_metrics
 from foveate.tasks.recipe import PairExamples
 from foveate.tasks.skill import Skill

@@ -2,7 +2,7 @@
 
 from foveate.data.images.captions import captioned_images
 from foveate.forms.caption_match import CaptionedImages, CaptionFit
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Examples, Task
 from foveate.training import Training
 from foveate.training.objectives.contrastive import Contrastive
@@ -30,6 +30,6 @@ TASK = Task(
         validate_every=200,
         save_every=200,
     ),
-    start=WholeRun(),
+    start=AllWeights(),
     unit="images",
 )

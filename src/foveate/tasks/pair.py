@@ -2,7 +2,7 @@
 
 from foveate.data.text.labelled_pairs import read_labelled_pairs
 from foveate.forms.text_pair import PairLabel, PairText
-from foveate.tasks.start.parts import LanguageModel
+from foveate.tasks.start.parts import LanguageModelBody
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Training
 
@@ -21,6 +21,6 @@ TASK = Task(
     examples=Examples(batch=2048, validation_examples=1000),
     model="bert-mini",
     training=Training(usual_epochs=5, learning_rate=1e-3, schedule="linear", usual_warmup=100, validate_every=100),
-    start=LanguageModel(),
+    start=LanguageModelBody(),
     unit="pairs",
 )

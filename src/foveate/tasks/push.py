@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate import bundle
-from foveate.data.sources.hub import Repository, explain, hub_library, is_hub_name, repository
+from foveate.data.sources.hub import Repository, hub_client, is_hub_name, repository
 from foveate.errors import UserError
 from foveate.tasks.run_folder import WRITTEN, describe
 from foveate.training.folder_lock import METRICS
@@ -20,7 +20,7 @@ def push(folder: Path, name: str, private: bool = False) -> list[str]:
     names of the files. Raises UserError, in one line, for a folder that is no finished run, and where the hub refuses.
     """
     if not is_hub_name(name):
-        raise UserError(f"{name} is no name of a hub's repository; it is hub:ORGANISATION/NAME")
+        raise UserError(f"{name} is not a name of a hub's repository; it is hub:ORGANISATION/NAME")
     found = repository(name)
     if found.revision:
         raise UserError(f"{name}: a run is pushed to the main branch; leave out @{found.revision}")
@@ -29,16 +29,13 @@ def push(folder: Path, name: str, private: bool = False) -> list[str]:
         raise UserError(f"the training in {folder} has not ended: foveate finish {folder}")
     names = [bundle.CONFIG, *(name for name in WRITTEN if name != METRICS and (folder / name).is_file())]
     files: dict[str, Any] = {name: folder / name for name in names}
-    hub = hub_library()
-    api = hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
-    try:
+    with hub_client(found) as hub:
+        api = hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
         api.create_repo(found.name, repo_type="model", private=private or None, exist_ok=True)
         if not api.file_exists(found.name, CARD):
             files[CARD] = card(found, run).encode()
         operations = [hub.CommitOperationAdd(path_in_repo=name, path_or_fileobj=file) for name, file in files.items()]
         api.create_commit(found.name, operations, commit_message="Add a model of foveate")
-    except Exception as error:
-        raise UserError(explain(found, error)) from None
     return list(files)
 
 

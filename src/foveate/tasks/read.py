@@ -2,7 +2,7 @@
 
 from foveate.data.images.word_images import word_images
 from foveate.forms.reading import LineText, WordLine
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Training
 
@@ -27,6 +27,6 @@ TASK = Task(
         optimizer="muon",
         validate_every=500,
     ),
-    start=WholeRun(grows="vocabulary"),
+    start=AllWeights(grows="vocabulary"),
     unit="characters",
 )

@@ -12,11 +12,11 @@ from torch import nn
 
 from foveate.bundle import WEIGHTS
 from foveate.contracts import Batch, Output
-from foveate.data import Passage, Prose
 from foveate.data.dataset import Dataset
+from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.files import digest
 from foveate.errors import UserError, at_least
-from foveate.forms.tuned import DrawnText, ReadPrompt, first_words
+from foveate.forms.tuned import DrawnText, ReadTunedPrompt, first_words
 from foveate.tasks.recipe import Examples, Recipe
 from foveate.tasks.task import Task
 from foveate.tasks.tuning.common import LanguageRun, Tuned, check_rewards, load_reward, rewards
@@ -138,7 +138,7 @@ TASK = Task(
     which the tuning began (KL), times --kl-weight. With --method ppo, several steps learn from the same texts, and a
     step that would change the probability of a token too much is clipped.""",
     families=("gpt",),
-    reads=ReadPrompt(),
+    reads=ReadTunedPrompt(),
     writes=DrawnText(),
     objective=PleaseReward(),
     read=lambda paths, recipe: sentences_of(Prose.from_paths(paths), recipe),

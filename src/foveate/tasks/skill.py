@@ -16,6 +16,7 @@ from foveate import bundle, models
 from foveate.contracts import Output, Picture
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
+from foveate.data.folders import part_to_measure
 from foveate.data.ragged import even_groups
 from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError
@@ -35,6 +36,7 @@ from foveate.tasks.task import Task, open_examples
 from foveate.tasks.upgrade import notes_files
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
+from foveate.training.validation import parts_to_validate
 from foveate.viewer.protocol import Input, InputKind, LookResult
 
 PLACES = {"cpu": 4096}
@@ -272,8 +274,9 @@ class Skill:
         """
         options = options or self.processor.writes.measure_options()
         options.check()
+        self.processor.writes.check_measured()
         recipe_value(self.description, "examples")  # without it defaults would stand for what was trained
-        dataset = self.processor.reads.usable(self.test_examples(data, options))
+        dataset = self.processor.reads.usable(self.test_examples(part_to_measure(data), options))
         if console is not None:
             console.print(dataset.report, markup=False, highlight=False)
         return self.compare(dataset, options, console)
@@ -427,16 +430,6 @@ class Skill:
         """Write everything that `load` needs. Raises UserError while a training is running in the folder."""
         with lock_to_save(Path(folder)):
             bundle.save(folder, self.description, self.model.state_dict(), self.processor.files())
-
-
-def parts_to_validate(examples: Sequence[Any], count: int, thoroughness: int) -> tuple[Sequence[Any], Sequence[Any]]:
-    """The examples of each validation, and those that choose in the end: up to `thoroughness` times as many.
-
-    The best checkpoint is the best on the former by chance too, so that it is compared on examples that it was not
-    picked by, unless they are too few.
-    """
-    often, others = examples[:count], examples[count : (1 + thoroughness) * count]
-    return often, others if len(others) >= count else examples
 
 
 def nothing_to_see(skill: Skill) -> UserError:

@@ -13,7 +13,7 @@ from foveate.data.sounds.labelled import labelled_sounds
 from foveate.forms.speech import BATCH, ListenOptions, Said, Speech, SpokenText
 from foveate.tasks.answers.judges import recognised
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Examples, Task
 from foveate.training import SmoothedCrossEntropy, Training
 
@@ -64,7 +64,7 @@ TASK = Task(
     reads=SpokenText(),
     writes=Speech(),
     objective=SmoothedCrossEntropy(),
-    read=lambda paths, recipe: labelled_sounds(paths),
+    read=lambda paths, recipe: labelled_sounds(paths, spoken=True),
     files="TABLE",
     layout="Your own sounds: a table with sound<TAB>text on each line, or a folder with one folder for each text.",
     examples=Examples(batch=1000, validation_examples=200),
@@ -78,7 +78,7 @@ TASK = Task(
         validate_every=200,
         save_every=200,
     ),
-    start=WholeRun(),
+    start=AllWeights(),
     unit="tokens",
     skill=lambda: Speaker,
 )

@@ -2,7 +2,7 @@
 
 from foveate.data.text.tagged import tagged_text
 from foveate.forms.tagged_words import TaggedWords, Tags
-from foveate.tasks.start.parts import LanguageModel
+from foveate.tasks.start.parts import LanguageModelBody
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Training
 
@@ -21,6 +21,6 @@ TASK = Task(
     examples=Examples(batch=2048, validation_examples=1000),
     model="birnn-transformer-tagger",
     training=Training(usual_epochs=5, learning_rate=3e-3, schedule="cosine", usual_warmup=200, validate_every=250),
-    start=LanguageModel(),
+    start=LanguageModelBody(),
     unit="words",
 )

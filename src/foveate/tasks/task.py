@@ -14,15 +14,16 @@ import tyro
 
 from foveate import models
 from foveate.config import from_dict
-from foveate.data import Splits, open_source
+from foveate.data import sources
 from foveate.data.dataset import Dataset
+from foveate.data.sources.splits import Splits
 from foveate.data.text.files import as_paths
 from foveate.errors import UserError
 from foveate.forms.form import InputForm, OutputForm, setting_names
 from foveate.models.idle_settings import changed_fields, check_settings_act
 from foveate.tasks.examples.data_options import FEWEST, held_out_every
 from foveate.tasks.recipe import PARTS, Examples, Recipe, distribute, plain_values
-from foveate.tasks.start.parts import Body, Parts
+from foveate.tasks.start.parts import Body, InitFrom
 from foveate.tasks.start.plan import settle
 from foveate.tasks.upgrade import upgrade_recipe
 from foveate.training import Training
@@ -68,7 +69,7 @@ class Task:
     """How models are trained, where the preset does not know better."""
     architecture: Mapping[str, Any] = field(default_factory=dict)
     """The fields of a model's config that the task decides."""
-    start: Parts = field(default_factory=Body)
+    start: InitFrom = field(default_factory=Body)
     """What is taken of trained weights."""
     unit: str = "tokens"
     """What has a label, for people who watch the training."""
@@ -89,7 +90,7 @@ class Task:
     def open_source(self, name: str, recipe: Recipe) -> Splits[Any]:
         """The data by name."""
         source, target = getattr(recipe.examples, "languages", ("en", "fr"))
-        splits = open_source(name, source, target, task=self.name)
+        splits = sources.open_source(name, source, target, task=self.name)
         if self.arrange is None:
             return splits
         return Splits(*(self.arrange(part, recipe) for part in (splits.train, splits.dev, splits.test)))
@@ -174,10 +175,16 @@ class Task:
             values[name] = Path(values[name]) if values[name] is not None else None
         return settle(self, values)
 
+    @property
+    def data_help(self) -> str:
+        """How a user's own data must look, for the help."""
+        tables = " CSV and JSON lines with named columns are read too." if "<TAB>" in self.layout else ""
+        return f"{self.layout}{tables}"
+
     def as_flags(self, recipe: Recipe) -> Any:
         """A recipe as a dataclass of its own, from which the flags of `foveate train` and their help are derived."""
         family = models.config_class(self.preset(recipe.model).family)
-        data = Annotated[tuple[Path, ...], tyro.conf.arg(help=self.layout)]
+        data = Annotated[tuple[Path, ...], tyro.conf.arg(help=self.data_help)]
         examples = make_dataclass("Examples", [("data", data, field(default=()))], bases=(type(recipe.examples),))
         start = Annotated[Path | None, tyro.conf.arg(name="from", help=self.start.help)]
         kinds: Any = (examples, *(type(getattr(recipe, part)) for part in ("reads", "writes", "objective")), family)

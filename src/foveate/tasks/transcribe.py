@@ -4,7 +4,7 @@ from foveate.data.sounds.labelled import labelled_sounds
 from foveate.forms.sound import SpokenSound
 from foveate.forms.transcripts import Transcript, why_too_long
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Examples, Task
 from foveate.training import Training
 from foveate.training.objectives.joint_ctc import JointCTC
@@ -23,7 +23,7 @@ TASK = Task(
     reads=SpokenSound(),
     writes=Transcript(),
     objective=JointCTC(label_smoothing=0.05),
-    read=lambda paths, recipe: labelled_sounds(paths, problem_of=why_too_long),
+    read=lambda paths, recipe: labelled_sounds(paths, problem_of=why_too_long, spoken=True),
     files="TABLE",
     layout="Your own sounds: a table with sound<TAB>text on each line.",
     examples=Examples(batch=6000, validation_examples=200),
@@ -35,7 +35,7 @@ TASK = Task(
         validate_every=300,
         save_every=300,
     ),
-    start=WholeRun(grows="vocabulary"),
+    start=AllWeights(grows="vocabulary"),
     unit="characters",
     skill=_transcriber,
 )

@@ -27,12 +27,15 @@ class Transcriber(Skill):
         """The transcript of each sound, of those of its parts."""
         writes = self.processor.writes
         writes.check_options(options)
-        cut = [self.parts(one, options) for one in prepared]
-        found = dict(super().answers_as_they_come([part for parts in cut for part in parts], options))
+        cut = self.with_languages([self.parts(one, options) for one in prepared], options)
+        heard = [part for parts in cut for part in parts if not part.sound.is_silent]
+        found = dict(super().answers_as_they_come(heard, options))
         first = 0
         for row, parts in enumerate(cut):
-            own = [found[first + number] for number in range(len(parts))]
-            first += len(parts)
+            own = []
+            for part in parts:
+                own.append(TranscriptAnswer(seconds=part.seconds) if part.sound.is_silent else found[first])
+                first += not part.sound.is_silent
             answer = join_parts(own)
             if getattr(options, "times", False):
                 answer.times = self.times(parts, own)
@@ -41,6 +44,10 @@ class Transcriber(Skill):
     def parts(self, heard: Heard, options: Any) -> list[Heard]:
         """The parts of a sound that are transcribed each by itself."""
         return [Heard(part, heard.form) for part in cut_at_silences(heard.sound, self.longest(options))]
+
+    def with_languages(self, cut: Sequence[list[Heard]], options: Any) -> Sequence[list[Heard]]:
+        """The parts of each sound, with its language where the model is asked to find that."""
+        return cut
 
     def longest(self, options: Any) -> float:
         """Seconds of the longest sound that is not cut."""
@@ -67,9 +74,14 @@ class Transcriber(Skill):
         options.check()
         for start, sound in sounds_from_pipe(read, self.longest(options), options.raw):
             (found,) = self.answer_prepared([Heard(sound, self.processor.reads)], options)
+            options = self.after(found, options)
             found.prefix = (f"{start:.2f}",)
             found.times = None if found.times is None else [one.later(start) for one in found.times]
             yield found
+
+    def after(self, answer: TranscriptAnswer, options: Any) -> Any:
+        """The options for what follows a part of a stream."""
+        return options
 
     def measure(
         self, examples: Sequence[Any], options: Any, console: Console | None = None

@@ -4,11 +4,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.data import ParallelText
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
 from foveate.forms.translation import SourceText, Translation
 from foveate.tasks.recipe import PairExamples
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy
 
@@ -17,7 +17,7 @@ LANGUAGE = re.compile("[a-z]{2,3}([_-][A-Za-z]+)?")
 
 
 @dataclass(frozen=True)
-class PairRun(WholeRun):
+class PairRun(AllWeights):
     """A run on pairs of texts, in which a language may be mistaken for a folder."""
 
     examples: tuple[str, ...] = ("tokens", "vocabulary", "shared", "lowercase")

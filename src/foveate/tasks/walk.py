@@ -10,7 +10,7 @@ from foveate.data.worlds.routes import mirrored, read_routes
 from foveate.forms.walks import MapActions, MapOptions
 from foveate.forms.world import Directions
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Examples, Task
 from foveate.training import Batches, SmoothedCrossEntropy, Training
 
@@ -26,7 +26,7 @@ class Routes(Examples):
     instruction, which must be English."""
 
 
-class Walker(Skill):
+class WalkSkill(Skill):
     """A walker in use: it learns from mirrored routes too, and is measured on maps of its own."""
 
     def batches(self, train: Dataset[Any]) -> Batches:
@@ -61,7 +61,7 @@ TASK = Task(
         usual_warmup=100,
         validate_every=200,
     ),
-    start=WholeRun(),
+    start=AllWeights(),
     unit="actions",
-    skill=lambda: Walker,
+    skill=lambda: WalkSkill,
 )

@@ -32,7 +32,7 @@ class Remembering(Protocol):
     """Batches that depend on what happened in earlier ones: a checkpoint keeps what they remember."""
 
     def state(self) -> Mapping[str, Tensor]:
-        """What the batches after the last one depend on, beside the model."""
+        """Returns the state that later batches depend on, beside the model."""
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from a `state`."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from foveate import bundle
 from foveate.bundle import MODEL
-from foveate.tensor_parts import Parts, folders_of, open_tensors, part_name, parts_of, read_whole, write_part
+from foveate.tensor_parts import TensorParts, folders_of, open_tensors, part_name, parts_of, read_whole, write_part
 from foveate.training.batches import Remembering
 from foveate.training.optimizer_state import numbered_state, restore_optimizer
 from foveate.training.parallel import Placement, Processes
@@ -29,12 +29,13 @@ def whole_state(placement: Placement, optimizer: torch.optim.Optimizer) -> dict[
 
 
 def own_state(placement: Placement, optimizer: torch.optim.Optimizer) -> dict[str, tuple[Tensor, tuple[int, ...]]]:
-    """What this process writes of all tensors, and where in the whole it begins: no two write the same."""
+    """Returns the part of all tensors that this process writes, and where in the whole it begins: no two write the
+    same."""
     parts = {name: placement.own(tensor) for name, tensor in _state(placement.working.state_dict(), optimizer)}
     return {name: part for name, part in parts.items() if part is not None}
 
 
-def write_parts(path: Path, state: Mapping[str, tuple[Tensor, tuple[int, ...]]], processes: Processes) -> Parts:
+def write_parts(path: Path, state: Mapping[str, tuple[Tensor, tuple[int, ...]]], processes: Processes) -> TensorParts:
     """Write the state of each process into a file of a folder beside `path`, which all of them see.
 
     A checkpoint that is there keeps its parts.
@@ -50,11 +51,13 @@ def write_parts(path: Path, state: Mapping[str, tuple[Tensor, tuple[int, ...]]],
     names = [part_name(rank, processes.size) for rank in range(processes.size)]
     digest = write_part(folder / names[processes.rank], state)
     found = processes.gather({"digest": torch.tensor(list(bytes.fromhex(digest)), dtype=torch.uint8)})
-    return Parts(folder, {name: bytes(one["digest"].tolist()).hex() for name, one in zip(names, found, strict=True)})
+    return TensorParts(
+        folder, {name: bytes(one["digest"].tolist()).hex() for name, one in zip(names, found, strict=True)}
+    )
 
 
 def wrong_parts(path: Path, placement: Placement, processes: Processes) -> int:
-    """How many parts of a checkpoint are not what was written. Processes that read parts share the work."""
+    """Counts the parts of a checkpoint that are not what was written. Processes that read parts share the work."""
     wrong: list[Path] = []
     if placement.in_parts or processes.main:
         parts = parts_of(path)

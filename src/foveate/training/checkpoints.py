@@ -30,7 +30,7 @@ from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import parse_json
 from foveate.tensor_files import read_metadata, write_tensors
-from foveate.tensor_parts import Parts, folders_of, parts_of, read_whole
+from foveate.tensor_parts import TensorParts, folders_of, parts_of, read_whole
 from foveate.training.checkpoint_state import (
     other_state,
     own_state,
@@ -93,7 +93,7 @@ class Checkpoints:
         self._wrong.discard(progress.step)
         self.latest = replace(progress)
 
-    def _write(self, tensors: Mapping[str, Tensor], progress: Progress, parts: Parts | None = None) -> None:
+    def _write(self, tensors: Mapping[str, Tensor], progress: Progress, parts: TensorParts | None = None) -> None:
         metadata = {"progress": json.dumps(asdict(progress)), "fixed": json.dumps(self.fixed)}
         metadata |= {"format": WHOLE} if parts is None else {"format": PARTED, **parts.note()}
         with self._noting_what_is_intact():
@@ -153,7 +153,8 @@ class Checkpoints:
         return progress, found["damaged"]
 
     def _has_wrong_parts(self, step: int, placement: Placement) -> bool:
-        """Whether some part of a checkpoint is not what was written. Processes that read parts share the work."""
+        """Returns whether some part of a checkpoint is not what was written. Processes that read parts share the
+        work."""
         if not step or not wrong_parts(self.path(step), placement, self.processes):
             return False
         self._wrong.add(step)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from foveate.training.settings import DEFAULT_STEPS, Training
 
 LEAST_BATCHES = 40
-"""An epoch has so many batches at least: batches are smaller where data are few."""
+"""An epoch has at least this many batches: batches are smaller where data are few."""
 
 SMALLEST = 1 / 8
 """The smallest share of a batch that is left."""
@@ -24,7 +24,7 @@ class Resizable(Protocol):
     """Batches whose size can change."""
 
     def resized(self, share: float) -> Any:
-        """The same data in batches of this share of their size."""
+        """Returns the same data in batches of this share of their size."""
 
 
 def follow_size(settings: Training, batches: Any) -> tuple[Training, Any, list[str]]:

@@ -70,7 +70,7 @@ def _processors() -> int:
 
 
 def wants_bfloat16(precision: str, model: nn.Module, device: torch.device) -> bool:
-    """Whether matrix products are in bfloat16: by the setting, or for "auto" if it is faster."""
+    """Returns whether matrix products are in bfloat16: by the setting, or for "auto" if it is faster."""
     if precision != "auto":
         return precision == "bfloat16"
     if device.type == "cuda":
@@ -79,7 +79,8 @@ def wants_bfloat16(precision: str, model: nn.Module, device: torch.device) -> bo
 
 
 def _is_wide(model: nn.Module) -> bool:
-    """Whether most weights are in matrices that are wide enough, or in convolutions, which gain at any width."""
+    """Returns whether most weights are in matrices that are wide enough, or in convolutions, which gain at any
+    width."""
     matrices = [parameter for parameter in model.parameters() if parameter.ndim in (2, 4)]
     sizes = [(part.numel(), WIDE if part.ndim == 4 else min(part.shape)) for part in matrices]
     return sum(size for size, width in sizes if width >= WIDE) > sum(size for size, _ in sizes) / 2

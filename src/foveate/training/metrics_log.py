@@ -35,7 +35,7 @@ class MetricsLog:
 
     @property
     def loss(self) -> float | None:
-        """The mean loss since the last row; None where no step has told one."""
+        """The mean loss since the last row; None where no step reported one."""
         total = self.window.get(f"{SUM}loss")
         return total / self.window[WEIGHT] if total is not None and self.window[WEIGHT] else None
 

@@ -127,5 +127,5 @@ def _matrices_inside(model: nn.Module) -> set[Tensor]:
 
 
 def _mixes_channels(part: nn.Module) -> bool:
-    """Whether a layer is a convolution that reads all channels at once."""
+    """Returns whether a layer is a convolution that reads all channels at once."""
     return isinstance(part, (nn.Conv1d, nn.Conv2d)) and part.groups == 1

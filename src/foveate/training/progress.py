@@ -57,7 +57,7 @@ class Progress:
         self.seconds = seconds
 
     def patience_lost(self, settings: Training) -> bool:
-        """Whether the metric has not improved for `patience` validations."""
+        """Returns whether the metric has not improved for `patience` validations."""
         return settings.patience is not None and self.stale >= settings.patience
 
 

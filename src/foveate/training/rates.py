@@ -25,7 +25,7 @@ def freeze(model: nn.Module, settings: Training) -> None:
 
 
 def factor(name: str, settings: Training) -> float:
-    """What the learning rate is multiplied by for the weight of this name: that of the longest place that holds it."""
+    """Returns the factor of the learning rate for the weight of this name: that of the longest place that holds it."""
     name = name.removeprefix(WRAPPED)
     if any(_inside(name, place) for place in settings.freeze):
         return 0.0
@@ -50,6 +50,6 @@ def _inside(name: str, place: str) -> bool:
 
 
 def _places(names: Iterable[str], most: int | None = None) -> set[str]:
-    """All beginnings of the names, of at most so many parts."""
+    """All beginnings of the names, of at most `most` parts."""
     parts = [name.split(".")[:most] for name in names]
     return {".".join(each[:depth]) for each in parts for depth in range(1, len(each) + 1)}

@@ -40,8 +40,8 @@ MOST_THREADS = 4096
 
 @dataclass
 class Training:
-    """How to train. Training ends at the first of the limits `steps`, `epochs` and `minutes`; without one, the size of
-    the data decides (docs/small-data.md). A step is one update of the weights."""
+    """Settings of a training. It ends at the first of the limits `steps`, `epochs` and `minutes`; without one, the size
+    of the data decides (docs/small-data.md). A step is one update of the weights."""
 
     steps: int | None = None
     """Stop after this many steps. Without any limit: after 10,000, or the task's number of epochs; other numbers where
@@ -156,7 +156,7 @@ class Training:
         return self.steps is None and self.epochs is None and self.minutes is None
 
     def saves(self, step: int) -> bool:
-        """Whether a checkpoint is due after `step`."""
+        """Returns whether a checkpoint is due after `step`."""
         return step % self.save_every == 0 or step % self.validate_every == 0
 
     def fixed(self) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Validation of a model during training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -38,7 +39,7 @@ class Validation:
         return metrics
 
     def better(self, metrics: dict[str, float], than: dict[str, float]) -> bool:
-        """Whether `metrics` are better. Any number is better than none or NaN; NaN is never better."""
+        """Returns whether `metrics` are better. Any number is better than none or NaN; NaN is never better."""
         value, rival = metrics[self.metric], than.get(self.metric)
         if rival is None or rival != rival:
             return value == value
@@ -51,3 +52,13 @@ class Validation:
             progress.best, progress.best_step, progress.stale = metrics, progress.step, 0
         else:
             progress.stale += 1
+
+
+def parts_to_validate(examples: Sequence[Any], count: int, thoroughness: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The examples of each validation, and those that choose in the end: up to `thoroughness` times as many.
+
+    The best checkpoint is the best on the former by chance too, so that it is compared on examples that it was not
+    picked by, unless they are too few.
+    """
+    often, others = examples[:count], examples[count : (1 + thoroughness) * count]
+    return often, others if len(others) >= count else examples

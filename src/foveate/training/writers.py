@@ -1,4 +1,4 @@
-"""What takes the rows of a training: `metrics.jsonl`, TensorBoard, and functions of a user's own."""
+"""Returns the writers of the rows of a training: `metrics.jsonl`, TensorBoard, and functions of a user's own."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -76,7 +76,7 @@ class TensorBoard:
 
 
 class Called:
-    """Calls a function with each row. One that fails is told of once and not called again: the training goes on."""
+    """Calls a function with each row. If it fails, this is reported once, and the training goes on without it."""
 
     def __init__(self, function: Callback, console: Console) -> None:
         self.function, self.console = function, console
@@ -105,7 +105,7 @@ class Called:
 def writers(
     folder: Path, step: int, tensorboard: bool, callbacks: Sequence[Callback], console: Console
 ) -> list[Writer]:
-    """What takes the rows of a training in a folder, which goes on after `step`."""
+    """Returns the writers of the rows of a training in a folder, which goes on after `step`."""
     found: list[Writer] = [JsonLines(folder / METRICS, step)]
     if tensorboard:
         found.append(TensorBoard(folder / "tensorboard", step))

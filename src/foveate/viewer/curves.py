@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from foveate.contracts import Picture
+from foveate.viewer.plain_figure import PlainFigure
 
 FEW = 12
 """Points that are marked, so that one sees where something was measured."""
@@ -16,7 +16,7 @@ Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 def draw(curves: Curves, across: str, up: str) -> Picture:
     """A line for each name."""
-    figure = Figure(figsize=(6, 3.2), layout="constrained")
+    figure = PlainFigure(figsize=(6, 3.2), layout="constrained")
     axes = figure.subplots()
     _fill(axes, curves, across, list(curves))
     axes.axhline(0, color="#999999", linewidth=0.8)
@@ -30,7 +30,7 @@ def draw_several(titled: Mapping[str, Curves], across: str) -> Picture:
     """Axes for each title, side by side, with a line for each name; names stand below all."""
     columns = max(1, min(3, len(titled)))
     rows = -(-max(1, len(titled)) // columns)
-    figure = Figure(figsize=(1 + 3.2 * columns, 2.7 * rows), layout="constrained")
+    figure = PlainFigure(figsize=(1 + 3.2 * columns, 2.7 * rows), layout="constrained")
     fields = figure.subplots(rows, columns, squeeze=False).ravel()
     names = list(dict.fromkeys(name for curves in titled.values() for name in curves))
     for axes, (title, curves) in zip(fields, titled.items(), strict=False):

@@ -35,7 +35,7 @@ ROUNDING = 2.0**-20
 
 @runtime_checkable
 class SiteLike(Protocol):
-    """What a page needs of a `foveate.sight.Site`."""
+    """The part of a `foveate.sight.Site` that a page needs."""
 
     @property
     def windows(self) -> tuple[Windows, Windows] | None: ...
@@ -56,7 +56,7 @@ class SiteLike(Protocol):
 
 @runtime_checkable
 class SightLike(Protocol):
-    """What a page needs of a `foveate.sight.Sight`."""
+    """The part of a `foveate.sight.Sight` that a page needs."""
 
     @property
     def sites(self) -> list[str]: ...
@@ -90,7 +90,7 @@ class Panel:
     windows: tuple[Windows, Windows] | None = None
     """The windows of queries and keys in a picture, if attention is limited to windows."""
     rollout: bool = False
-    """Whether it is no site of the model, but the rollout through a stack of its layers."""
+    """Whether it is not a site of the model, but the rollout through a stack of its layers."""
 
     @property
     def heads(self) -> int:
@@ -158,7 +158,7 @@ def make_document(
 
 
 def keys_per_query(queries: int, keys: int, share: int, windows: tuple[Windows, Windows] | None = None) -> int:
-    """The number of keys to keep for each query, if a head has a share of so many weights; all if they almost fit."""
+    """The number of keys to keep for each query, if a head has a share of its weights; all if they almost fit."""
     if 4 * queries * keys <= 5 * share:
         return keys
     least = TOP_KEYS if max(queries, keys) <= LONG else TOP_KEYS_LONG
@@ -171,7 +171,7 @@ def window_keys(windows: tuple[Windows, Windows] | None) -> int:
 
 
 def cells(count: int, parts: int) -> np.ndarray:
-    """Where each of the parts that a side is cut into begins, and the end: the n-th of r at floor(n * count / r)."""
+    """Returns where each of the parts of a side begins, and the end: the n-th of r at floor(n * count / r)."""
     return np.arange(parts + 1) * count // parts
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 from matplotlib import colormaps
-from matplotlib.figure import Figure
 from PIL import ImageDraw
 
 from foveate.contracts import Picture
 from foveate.files import written
+from foveate.viewer.plain_figure import PlainFigure
 
 MOST_COLUMNS = 6
 MOST_STEPS = 24
@@ -25,7 +25,7 @@ def draw(views: np.ndarray, weights: np.ndarray, actions: Sequence[str], title: 
     count = min(len(actions), MOST_STEPS)
     columns = min(count, MOST_COLUMNS)
     rows = -(-count // columns)
-    figure = Figure(figsize=(max(4, 1.9 * columns), 2.2 * rows + 0.5), layout="constrained")
+    figure = PlainFigure(figsize=(max(4, 1.9 * columns), 2.2 * rows + 0.5), layout="constrained")
     figure.suptitle(title)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in panels:

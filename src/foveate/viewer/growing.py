@@ -58,7 +58,7 @@ def _indexed(pixels: np.ndarray) -> tuple[np.ndarray, bytes]:
 
 
 def _is_map(axes: Any) -> bool:
-    """Whether axes hold a heatmap of `viewer.heatmaps`, whose rows go from top to bottom."""
+    """Returns whether axes hold a heatmap of `viewer.heatmaps`, whose rows go from top to bottom."""
     return bool(axes.collections and axes.yaxis_inverted())
 
 

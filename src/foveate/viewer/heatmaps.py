@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from foveate.viewer.fonts import find_fonts
 from foveate.viewer.maps import Alignment
+from foveate.viewer.plain_figure import PlainFigure
 
 COLOURS = LinearSegmentedColormap.from_list(
     "foveate", ["#f5fafc", "#c5e2ee", "#97cbe5", "#68b2dc", "#3796cf", "#1177b6", "#115896", "#203c6e", "#1c2348"]
@@ -30,7 +30,7 @@ LATER = "·"
 """First character of a piece that continues a word."""
 
 EVEN = 0.16
-"""A map is nearly even if its rows are, on average, within so many nats of the same weight on each of their keys."""
+"""A map is nearly even if its rows are, on average, within this many nats of the same weight on each of their keys."""
 
 EVEN_MARK = "  nearly even"
 """What follows the title of such a map, in grey."""
@@ -48,7 +48,7 @@ _MOST_PIXELS = 10_000  # per side; larger figures get a lower resolution, since 
 _GREY = "#757575"
 
 
-def draw(maps: Sequence[Alignment], columns: int) -> Figure:
+def draw(maps: Sequence[Alignment], columns: int) -> PlainFigure:
     """The figure of `foveate.viewer.plot_alignments`."""
     small = all(max(each.weights.shape) <= SMALL for each in maps)
     scale = PowerNorm(0.5, 0, max(float(each.weights.max()) for each in maps) or 1.0)  # as on the page
@@ -59,7 +59,7 @@ def draw(maps: Sequence[Alignment], columns: int) -> Figure:
 
 
 def _even(each: Alignment) -> bool:
-    """Whether a map has about the same weight on all keys of a row that have any."""
+    """Returns whether a map has about the same weight on all keys of a row that have any."""
     weights = each.weights.detach().float().cpu().numpy()
     weights = weights / np.maximum(weights.sum(1, keepdims=True), 1e-12)
     entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(1)
@@ -91,7 +91,7 @@ def _visible(label: str) -> str:
 
 @dataclass
 class _Panel:
-    """A map, its text style, and its extent in inches from the upper left corner of its cells."""
+    """A map, the style its texts are measured in, and its extent in inches from the upper left corner of its cells."""
 
     each: Alignment
     style: dict[str, Any]
@@ -123,12 +123,12 @@ def _measure(each: Alignment, style: dict[str, Any], cell: float) -> _Panel:
 
 def _lengths(texts: Sequence[str], size: int, style: dict[str, Any]) -> np.ndarray:
     """The lengths of drawn texts, in inches."""
-    ruler = Figure(dpi=288)
+    ruler = PlainFigure(dpi=288)
     written = [ruler.text(0, 0, text, fontsize=size, **style) for text in texts]
     return np.array([text.get_window_extent().width / ruler.dpi for text in written])
 
 
-def _draw(rows: list[list[_Panel]], norm: PowerNorm) -> Figure:
+def _draw(rows: list[list[_Panel]], norm: PowerNorm) -> PlainFigure:
     """Draw the panels in a grid, with aligned cells, and a colour bar."""
     columns = [[row[place] for row in rows if place < len(row)] for place in range(len(rows[0]))]
     *lefts, width = _starts([(max(p.left for p in column), max(p.right for p in column)) for column in columns])
@@ -136,7 +136,7 @@ def _draw(rows: list[list[_Panel]], norm: PowerNorm) -> Figure:
     last = rows[0][-1]
     scale = lefts[-1] + last.width + _GAP / 2
     width = max(width, scale + _BAR + _LEGEND + _MARGIN)
-    figure = Figure(figsize=(width, height), dpi=min(144, _MOST_PIXELS / max(width, height)))
+    figure = PlainFigure(figsize=(width, height), dpi=min(144, _MOST_PIXELS / max(width, height)))
 
     def place(left: float, top: float, wide: float, high: float) -> Axes:
         return figure.add_axes((left / width, 1 - (top + high) / height, wide / width, high / height))
@@ -146,7 +146,7 @@ def _draw(rows: list[list[_Panel]], norm: PowerNorm) -> Figure:
             _draw_map(place(left, top, panel.width, panel.height), panel, norm)
             corner = (left - panel.left) / width, 1 - (top - panel.labels - _LINE) / height
             title = panel.each.title.removesuffix(EVEN_MARK)
-            figure.text(*corner, title, fontsize=_TITLE_FONT, **panel.style)
+            figure.text(*corner, title, fontsize=_TITLE_FONT)
             for x, y, told in _remarks(panel, title, left, top):
                 figure.add_artist(Text(x / width, 1 - y / height, told, color=_GREY, fontsize=_FONT - 1))
     _draw_scale(place(scale, tops[0], _BAR, min(last.height, _LONGEST_BAR)), norm)
@@ -173,16 +173,16 @@ def _starts(extents: list[tuple[float, float]]) -> list[float]:
 
 
 def _draw_map(axes: Axes, panel: _Panel, norm: PowerNorm) -> None:
-    each, style = panel.each, {"fontsize": _FONT, **panel.style}
+    each = panel.each
     weights = each.weights.detach().float().cpu().numpy()
     axes.pcolormesh(weights, cmap=COLOURS, norm=norm, edgecolors="white", linewidth=0.5)
     axes.set(xlim=(0, len(each.source)), ylim=(len(each.target), 0))
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=72 * _PAD * 0.8)
     axes.spines[:].set_visible(False)
-    slanted = {**style, "rotation": 45, "rotation_mode": "anchor", "ha": "left", "va": "baseline"}
-    axes.set_xticks(np.arange(len(each.source)) + 0.5, each.source, **slanted)
-    axes.set_yticks(np.arange(len(each.target)) + 0.5, each.target, **style)
+    slanted: Any = {"rotation": 45, "rotation_mode": "anchor", "ha": "left", "va": "baseline"}
+    axes.set_xticks(np.arange(len(each.source)) + 0.5, each.source, fontsize=_FONT, **slanted)
+    axes.set_yticks(np.arange(len(each.target)) + 0.5, each.target, fontsize=_FONT)
     for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         label.set_color(_GREY if label.get_text().startswith(LATER) else "black")
     beside = (-0.35 * _PAD / panel.cell,) * 2

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from foveate.contracts import Picture
+from foveate.viewer.plain_figure import PlainFigure
 
 COLOURS = ("#8c6bb1", "#41ab5d", "#c69214", "#d6604d", "#4393c3", "#999999", "#e78ac3", "#a6611a")
 """Of the floors, in alphabetical order."""
@@ -25,7 +25,7 @@ def draw(
 ) -> Picture:
     """`halls` are pairs of places with a floor; `path` the poses (x, y, heading), one more than moves; `weights`
     (T, S) those of the S `words` at each of the T `actions`."""
-    figure = Figure(figsize=(6 + 0.36 * len(words), 5.2), layout="constrained")
+    figure = PlainFigure(figsize=(6 + 0.36 * len(words), 5.2), layout="constrained")
     world, heat = figure.subplots(1, 2, width_ratios=(5, 1 + 0.36 * len(words)))
     _draw_map(world, halls, items)
     xs, ys = [x for x, _, _ in path], [y for _, y, _ in path]

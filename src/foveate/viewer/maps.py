@@ -17,7 +17,7 @@ class Alignment(NamedTuple):
 
 
 class WordRow(NamedTuple):
-    """What one model wrote about an image, and where it looked for each word."""
+    """The text of one model about an image, and where it looked for each word."""
 
     name: str
     words: Sequence[str]

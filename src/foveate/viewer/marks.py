@@ -39,13 +39,13 @@ def plot_marks(
 
     `covered` is the part of the image that a map covers: left, right, bottom, top.
     """
-    from matplotlib.figure import Figure
+    from foveate.viewer.plain_figure import PlainFigure
 
     shown = min(len(marks), MOST)
     columns = min(4, 1 + shown)
     rows = -(-(1 + shown) // columns)
     height, width = pixels.shape[:2]
-    figure = Figure(figsize=(2.6 * columns, rows * (2.6 * height / width + 0.35)), layout="constrained")
+    figure = PlainFigure(figsize=(2.6 * columns, rows * (2.6 * height / width + 0.35)), layout="constrained")
     panels = [figure.add_subplot(rows, columns, place + 1) for place in range(1 + shown)]
     for number, panel in enumerate(panels):
         panel.imshow(pixels if pixels.shape[-1] == 3 else np.repeat(pixels, 3, -1))

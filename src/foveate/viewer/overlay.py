@@ -1,14 +1,14 @@
 """Attention over an image: the image beside the same image, bright where the weights are large."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from foveate.contracts import Picture
+from foveate.viewer.plain_figure import PlainFigure
 
 
 def draw(pixels: np.ndarray, weights: np.ndarray, title: str) -> Picture:
     """`pixels` (h, w, channels) in 8 bits, and the `weights` (rows, columns) of a grid that covers the image."""
-    figure = Figure(figsize=(6, 3.3), layout="constrained")
+    figure = PlainFigure(figsize=(6, 3.3), layout="constrained")
     plain, attended = figure.subplots(1, 2)
     shown = pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels
     height, width = pixels.shape[:2]

@@ -34,7 +34,7 @@ class RolloutSite:
         return examples, 1, queries, keys
 
     def weights(self, heads: Choice = ALL, queries: Choice = ALL, keys: Choice = ALL) -> Float[Tensor, "B _ T S"]:
-        """How much each input position contributes to each output of the last layer; rows sum to 1."""
+        """Computes how much each input position contributes to each output of the last layer; rows sum to 1."""
         if self._kept is None:
             self._kept = self._sight.rollout(self._stack)[:, None]
         chosen = zip((heads, queries, keys), self.shape[1:], strict=True)

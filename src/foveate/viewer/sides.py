@@ -22,7 +22,7 @@ KINDS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
 @dataclass(frozen=True)
 class Image:
-    """A picture that the model reads as a grid of patches, row by row, after tokens that are no patch."""
+    """A picture that the model reads as a grid of patches, row by row, after tokens that are not patches."""
 
     data: bytes
     """PNG or JPEG."""
@@ -43,7 +43,9 @@ class Image:
         if pixels.ndim == 3 and pixels.shape[0] in (1, 3) and pixels.shape[2] not in (1, 3):
             pixels = pixels.transpose(1, 2, 0)
         if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or not pixels.size:
-            raise UserError(f"an array of shape {pixels.shape} is no picture; expected (H, W), (H, W, 3) or (3, H, W)")
+            raise UserError(
+                f"an array of shape {pixels.shape} is not a picture; expected (H, W), (H, W, 3) or (3, H, W)"
+            )
         return cls(_png(pixels), height, width, before)
 
 
@@ -64,7 +66,7 @@ class Audio:
         values = spectrogram.detach().cpu().float() if isinstance(spectrogram, torch.Tensor) else spectrogram
         values = np.asarray(values)
         if values.ndim != 2 or not values.size:
-            raise UserError(f"an array of shape {values.shape} is no spectrogram; expected (frequencies, frames)")
+            raise UserError(f"an array of shape {values.shape} is not a spectrogram; expected (frequencies, frames)")
         return cls(_png(values[::-1], keep_ratio=False), seconds, before)
 
 
@@ -92,7 +94,7 @@ def make_sides(
     keys: int,
     windows: tuple[Windows, Windows] | None = None,
 ) -> tuple[Side, Side]:
-    """The sides of the map of site `name`, which has so many queries and keys, perhaps in windows of a picture.
+    """Returns the sides of the map of site `name`, with these numbers of queries and keys.
 
     In a mapping the first pattern that matches the site's name counts. Raises UserError if the numbers differ, and for
     an image whose patches are not those of the windows.

@@ -1,13 +1,12 @@
 """The spectrogram of a sound above the alignment of its transcript."""
 
-import textwrap
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float32
-from matplotlib.figure import Figure
 
 from foveate.contracts import Picture
+from foveate.viewer.plain_figure import PlainFigure
 
 MOST_HEIGHT = 12.0
 """Inches of the alignment of a long text, at most."""
@@ -26,13 +25,13 @@ def draw(
     `words`, with the seconds at which they begin and end, are written over the spectrogram.
     """
     height = min(0.16 * len(characters), MOST_HEIGHT)
-    figure = Figure(figsize=(min(12.0, 4 + 2.5 * seconds), 2.6 + height), layout="constrained")
+    figure = PlainFigure(figsize=(min(12.0, 4 + 2.5 * seconds), 2.6 + height), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.4, max(1.0, height)])
     above.imshow(
         spectrogram.T, origin="lower", aspect="auto", cmap="magma", extent=(0, seconds, 0, spectrogram.shape[1])
     )
     above.set_ylabel("mel band")
-    above.set_title(textwrap.shorten(title, round(9 * figure.get_figwidth()), placeholder=" ..."))
+    above.set_title(_shortened(title, round(9 * figure.get_figwidth())))
     for word, start, end in words:
         for axes in (above, below):
             axes.axvspan(start, end, fill=False, edgecolor="white", linewidth=0.8, alpha=0.4)
@@ -63,3 +62,9 @@ def draw(
     below.set_ylabel("in the order of writing")
     figure.colorbar(heat, ax=below, label="attention weight")
     return figure
+
+
+def _shortened(text: str, length: int) -> str:
+    """A text of at most this many characters in one line."""
+    text = " ".join(text.split())
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

@@ -29,7 +29,7 @@ def stacks(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def is_whole(names: list[str]) -> bool:
-    """Whether sites of one group are layers 0, 1, ... of a single stack, two or more, with none left out."""
+    """Returns whether sites of one group are layers 0, 1, ... of a single stack, two or more, with none left out."""
     numbers = list(zip(*(layer_of(name).split(".") for name in names), strict=True))
     varying = [each for each in numbers if len(set(each)) > 1]
     return len(varying) == 1 and list(varying[0]) == [str(layer) for layer in range(len(names))]

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from foveate.contracts import Picture
+from foveate.viewer.plain_figure import PlainFigure
 
 MOST_COLUMNS = 6
 
@@ -19,7 +19,7 @@ def draw(pixels: np.ndarray, weights: np.ndarray, tokens: Sequence[str], title: 
     height, width = pixels.shape
     columns = min(len(tokens) + 1, MOST_COLUMNS)
     rows = -(-(len(tokens) + 1) // columns)
-    figure = Figure(figsize=(2.2 * columns, rows * (2.0 * height / width + 0.5)), layout="constrained")
+    figure = PlainFigure(figsize=(2.2 * columns, rows * (2.0 * height / width + 0.5)), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in panels:
         axes.set_axis_off()

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import PIL.Image
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from PIL import ImageFilter
 from torch import Tensor
 
 from foveate.contracts import Picture
 from foveate.viewer.maps import WordRow
+from foveate.viewer.plain_figure import PlainFigure
 
 DARK = 0.25
 """Brightness of what gets no attention."""
@@ -25,7 +25,7 @@ def draw(pixels: np.ndarray, words: Sequence[str], maps: Float[Tensor, "T i j"],
     panels = [colours, *(foveated(colours, weights.numpy()) for weights in maps)]
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(1.6 * columns, 1.85 * rows + 0.3), layout="constrained")
+    figure = PlainFigure(figsize=(1.6 * columns, 1.85 * rows + 0.3), layout="constrained")
     for place, axes in enumerate(figure.subplots(rows, columns, squeeze=False).flat):
         axes.set_axis_off()
         if place < len(panels):
@@ -40,7 +40,7 @@ def draw_rows(pixels: np.ndarray, rows: Sequence[WordRow]) -> Picture:
     """A row of panels for each model or head: its name with the image, then the image for each of its words."""
     colours = np.repeat(pixels, 3, -1) if pixels.shape[-1] == 1 else pixels
     columns = 1 + max(len(row.words) for row in rows)
-    figure = Figure(figsize=(1.15 * columns, 1.4 * len(rows) + 0.2), layout="constrained")
+    figure = PlainFigure(figsize=(1.15 * columns, 1.4 * len(rows) + 0.2), layout="constrained")
     for row, line in zip(rows, figure.subplots(len(rows), columns, squeeze=False), strict=True):
         panels = [colours, *(foveated(colours, weights.numpy()) for weights in row.maps)]
         for axes in line:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from archives import write_archive
 
-from foveate.data import open_source
-from foveate.data.sources import brown, packages
+from foveate.data.sources import brown, open_source, packages
 from foveate.errors import UserError
 
 

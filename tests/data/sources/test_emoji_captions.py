@@ -3,7 +3,7 @@
 import numpy as np
 
 from foveate.data.images.emoji_vocabulary import FRENCH, NAMES, is_held_out
-from foveate.data.images.scenes import Drawing, Scene, Thing
+from foveate.data.images.scenes import Scene, Sprite, Thing
 from foveate.data.sources import emoji_captions
 from foveate.data.sources.emoji_captions import describe, has_held_out_pair, neighbours, open_held_out
 
@@ -11,7 +11,7 @@ PIXELS = np.full((4, 4, 4), 255, np.uint8)
 
 
 def thing(name: str, *box: int) -> Thing:
-    return Thing(Drawing(name, "category", "group", (PIXELS,)), 0, box)  # type: ignore[arg-type]
+    return Thing(Sprite(name, "category", "group", (PIXELS,)), 0, box)  # type: ignore[arg-type]
 
 
 # middles at the heights 10 and 19, then 31, of 60: the thirds end at 20 and 40
@@ -50,7 +50,7 @@ def test_captions_in_french() -> None:
 
 def test_pairs_and_a_vendor_are_held_out(monkeypatch) -> None:
     styles = [np.full((4, 4, 4), shade, np.uint8) for shade in (100, 200)]
-    drawings = [Drawing(name, "category", "group", tuple(styles)) for name in NAMES]
+    drawings = [Sprite(name, "category", "group", tuple(styles)) for name in NAMES]
     monkeypatch.setattr(emoji_captions, "scene_drawings", lambda before_fetch: drawings)
     monkeypatch.setattr(emoji_captions, "PARTS", {"train": (0, 40), "dev": (1_000, 5), "test": (2_000, 0)})
     monkeypatch.setattr(emoji_captions, "EACH", 4)

@@ -3,14 +3,14 @@
 import numpy as np
 
 from foveate.data.images.emoji_vocabulary import NAMES
-from foveate.data.images.scenes import Drawing, Scene, Thing
+from foveate.data.images.scenes import Scene, Sprite, Thing
 from foveate.data.sources.emoji_questions import NEW, ask, ask_all, is_new, questions, with_questions
 
 PIXELS = np.full((4, 4, 4), 255, np.uint8)
 
 
 def thing(name: str, *box: int) -> Thing:
-    return Thing(Drawing(name, "category", "group", (PIXELS,)), 0, box)  # type: ignore[arg-type]
+    return Thing(Sprite(name, "category", "group", (PIXELS,)), 0, box)  # type: ignore[arg-type]
 
 
 def scenes(count: int) -> list[Scene]:

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from archives import write_archive
 
-from foveate.data import open_source
-from foveate.data.sources import fashion_mnist
+from foveate.data.sources import fashion_mnist, open_source
 from foveate.errors import UserError
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import archives
 import pytest
 
-from foveate.data import LabelledText
 from foveate.data.sources import SOURCES, movies, open_source
+from foveate.data.text.labelled import LabelledText
 
 TABLE = (
     "1\t2.3\tA  gripping movie\n"

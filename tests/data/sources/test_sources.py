@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from foveate.data.sources import SOURCES, Source, Splits, open_source
+from foveate.data.sources import SOURCES, open_source
+from foveate.data.sources.source import Source
+from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 
 
@@ -43,7 +45,7 @@ def test_a_source_without_languages(fish):
 def test_a_source_of_another_task(fish, monkeypatch):
     with pytest.raises(UserError, match=r"^fish is text for classify and tag; sources for translate: emoji, "):
         open_source("fish")
-    monkeypatch.setattr("foveate.data.sources.SOURCES", {"fish": SOURCES["fish"]})
+    monkeypatch.setattr("foveate.data.sources.named.SOURCES", {"fish": SOURCES["fish"]})
     with pytest.raises(UserError, match=r"^fish is text for classify and tag; sources for sing: none$"):
         open_source("fish", task="sing")
 

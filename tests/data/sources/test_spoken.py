@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.data import open_source
-from foveate.data.sources import spoken
+from foveate.data.sources import open_source, spoken
 from foveate.data.sources.sentences import number_words, random_sentence
 from foveate.errors import UserError
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from archives import packages_in, write_archive
 
-from foveate.data import open_source
-from foveate.data.sources import fillets, prompts
+from foveate.data.sources import fillets, open_source, prompts
 from foveate.data.sources.spoken_parts import plain_text
 
 

@@ -8,8 +8,7 @@ import PIL.Image
 import pytest
 from archives import write_archive
 
-from foveate.data import open_source
-from foveate.data.sources import stamps
+from foveate.data.sources import open_source, stamps
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 import pytest
 
-from foveate.data.sources import SOURCES, Source, Splits, open_source
+from foveate.data.sources import SOURCES, open_source
+from foveate.data.sources.source import Source
+from foveate.data.sources.splits import Splits
 from foveate.data.sources.union import union, union_of_prose
 from foveate.data.text.documents import Paragraph, Prose
 from foveate.data.text.parallel_corpus import ParallelText

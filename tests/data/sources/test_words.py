@@ -6,8 +6,7 @@ import matplotlib
 import pytest
 from archives import packages_in, write_archive
 
-from foveate.data import open_source
-from foveate.data.sources import words
+from foveate.data.sources import open_source, words
 from foveate.errors import UserError
 
 FONT = (Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans.ttf").read_bytes()

@@ -29,7 +29,7 @@ def attend(call: Call) -> Attended:
     read = call.score.tensors() + (() if call.bias is None else call.bias.tensors())
     learned = list({id(part): part for part in read if part.requires_grad}.values())  # each has one gradient
     seed = _seed(call.generator) if call.dropout else 0
-    output, log_sum_exp = _Blocked.apply(call, seed, queries, keys, values, *learned)
+    output, log_sum_exp = _Blocked.apply(call, seed, queries, keys, values, *learned)  # type: ignore[no-untyped-call]
     return Attended(output, log_sum_exp)
 
 

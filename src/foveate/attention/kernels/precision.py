@@ -33,5 +33,5 @@ def in_single_precision(attend: Callable[[Call], Attended]) -> Callable[[Call], 
 
 
 def in_half(call: Call) -> bool:
-    """Whether matrix products are in half precision."""
+    """Returns whether matrix products are in half precision."""
     return torch.is_autocast_enabled("cpu") or call.values.dtype.itemsize < torch.float32.itemsize

@@ -17,14 +17,14 @@ class SavedCall:
     """A call without its tensors. Autograd saves those, so that checkpointing and offloading see them."""
 
     call: Call
-    autocast: Callable[[], AbstractContextManager]
+    autocast: Callable[[], AbstractContextManager[object]]
     """Enters the autocast state of the call."""
 
     @classmethod
     def of(cls, call: Call) -> "SavedCall":
         nothing = call.queries.new_empty(0, 0)
         device = call.queries.device.type
-        autocast: Callable[[], AbstractContextManager] = nullcontext
+        autocast: Callable[[], AbstractContextManager[object]] = nullcontext
         if device in WITH_AUTOCAST:  # not on the meta device
             kind, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
             autocast = partial(torch.autocast, device, kind, enabled)

@@ -41,7 +41,7 @@ def attend(call: Call) -> Attended:
         rows, columns = blocks[0]
         output, log_sum_exp = _block(call, *_cut(queries, keys, values, rows, columns), rows, columns)
     else:
-        output, log_sum_exp = _InBlocks.apply(call, queries, keys, values)
+        output, log_sum_exp = _InBlocks.apply(call, queries, keys, values)  # type: ignore[no-untyped-call]
     output = output.reshape(*leading, *output.shape[-2:])
     return Attended(output, None if log_sum_exp is None else log_sum_exp.reshape(output.shape[:-1]))
 
@@ -133,7 +133,7 @@ def _block(
 
 
 def _alike(call: Call) -> bool:
-    """Whether all queries share one row of the mask."""
+    """Returns whether all queries share one row of the mask."""
     return call.bias is None and call.mask is not None and not call.mask.rowwise
 
 
@@ -186,7 +186,7 @@ def _at_full_length(tensor: Tensor, columns: range) -> Tensor:
 
 
 def _four(tensor: Tensor, leading: torch.Size) -> Tensor:
-    """As (batch, heads, rows, columns): the first leading dimension, then all others merged into one.
+    """Reshapes to (batch, heads, rows, columns): the first leading dimension, then all others merged into one.
 
     Broadcast dimensions stay 1 if possible, so that a mask is not copied for each head. The fused kernel requires a
     dense last dimension.

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from foveate.data.folders import files_below
 from foveate.data.gettext.cleaning import sentences, sifted
 from foveate.data.gettext.files import read_catalogue
-from foveate.data.text.files import CATALOGUES, files_below
+from foveate.data.text.files import CATALOGUES
 from foveate.errors import UserError, unknown
 
 
@@ -100,8 +101,8 @@ def _find(folders: Sequence[Path], language: str) -> dict[str, Path]:
 
 
 def _language_place(names: Sequence[str], first: int, fitting: Sequence[str]) -> int:
-    """Which part of a catalogue's path is the language: the one before LC_MESSAGES, or else the last, from the `first`
-    on, that fits the wanted one, or else the name of the file."""
+    """Finds the part of a catalogue's path that is the language: the one before LC_MESSAGES, or else the last, from the
+    `first` on, that fits the wanted one, or else the name of the file."""
     if "LC_MESSAGES" in names[1:]:
         return names.index("LC_MESSAGES") - 1
     return max(

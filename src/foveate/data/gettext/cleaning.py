@@ -1,4 +1,4 @@
-"""Messages of programs as sentences: what a message holds besides its words is taken off, and some are no sentences."""
+"""Makes sentences of the messages of programs: takes off what is not words, and leaves out what is not a sentence."""
 
 import html
 import re
@@ -41,7 +41,7 @@ def sentences(source: str, target: str) -> tuple[str, str]:
 
 
 def fault(source: str, target: str) -> str | None:
-    """Why two sentences are no translation of each other to learn from, or None where they are."""
+    """Why two sentences are not translations of each other to learn from, or None where they are."""
     if source.casefold() == target.casefold():
         return "untranslated"
     if not (_has_words(source) and _has_words(target)):
@@ -83,7 +83,7 @@ def _unmarked(text: str, other: str, marker: str) -> str:
 
 
 def _word_at(text: str, place: int) -> tuple[int, int]:
-    """Where the run of characters without space around a place begins and ends."""
+    """Finds the run of characters without space around a place."""
     begin = place
     while begin > 0 and not text[begin - 1].isspace():
         begin -= 1
@@ -104,7 +104,7 @@ def _plain(text: str) -> str:
 
 
 def _tag_text(closed: set[str]) -> Callable[[re.Match[str]], str]:
-    """What stands in a tag's place: nothing, a space for the end of a line, or the tag where it is no markup."""
+    """Returns the replacement of a tag: nothing, a space for the end of a line, or the tag where it is not markup."""
 
     def text(tag: re.Match[str]) -> str:
         name, attributes = tag[2], tag[3]

@@ -27,7 +27,7 @@ NOT_TRANSLATED = frozenset({"", "translator-credits", "Your names", "Your emails
 """Ids of entries that hold facts about the catalogue and its translators."""
 
 
-class Message(NamedTuple):
+class CatalogueMessage(NamedTuple):
     """One wording of a program, and its translation. `key` is the same in every language."""
 
     key: tuple[str, str, bool]
@@ -35,7 +35,7 @@ class Message(NamedTuple):
     translation: str
 
 
-def read_catalogue(path: Path) -> Iterator[Message]:
+def read_catalogue(path: Path) -> Iterator[CatalogueMessage]:
     """The translated messages of an .mo or .po file. Raises UserError for a file that is damaged or something else.
 
     Of a message with plural forms the last form goes with the English plural, and, where there are two forms, the first
@@ -48,9 +48,9 @@ def read_catalogue(path: Path) -> Iterator[Message]:
             if english in NOT_TRANSLATED or not all(forms):
                 continue
             if plural:
-                yield Message((context, english, True), plural, forms[-1])
+                yield CatalogueMessage((context, english, True), plural, forms[-1])
             if not plural or len(forms) == 2:
-                yield Message((context, english, False), english, forms[0])
+                yield CatalogueMessage((context, english, False), english, forms[0])
     except (OSError, ValueError, LookupError, struct.error) as error:
         raise UserError(f"cannot read the catalogue {path}: {error}") from None
 

@@ -23,7 +23,7 @@ LUMA = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
 
 @dataclass(kw_only=True)
 class Augmentation:
-    """How images are changed in training."""
+    """Random changes of images in training."""
 
     augment: bool = True
     """Move and flip images in training."""

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 import PIL.Image
 
 from foveate.data.dataset import Dataset
+from foveate.data.folders import files_below
 from foveate.data.images.coco import CocoBox, CocoCategory, CocoFile, CocoImage, Id
-from foveate.data.images.decoding import DamagedImage, read_image, read_sizes, turn_upright
+from foveate.data.images.decoding import DamagedImage, keep_as_it_is, read_image, read_sizes, turn_upright
 from foveate.data.images.labelled import images_below
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
@@ -22,6 +24,20 @@ from foveate.xml_files import read_xml
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom, in pixels."""
+
+
+CROWD, DIFFICULT = "crowds", "difficult objects"
+"""What the marks of COCO (`iscrowd`) and Pascal VOC (`difficult`) make of an object: a model need not find it, and what
+it finds there is no mistake."""
+
+
+class Thing(NamedTuple):
+    """An object of an annotation."""
+
+    label: str
+    box: Box
+    mark: str = ""
+    """CROWD, DIFFICULT, or empty for an object to find."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,8 @@ class BoxedImage:
     """Something shorter that stands for the pixels, if there is."""
     file: Path | None = field(default=None, repr=False, compare=False)
     """The file that `read` decodes, if there is one."""
+    ignored: tuple[Thing, ...] = ()
+    """Crowds and difficult objects."""
 
     def content(self) -> bytes:
         """Boxes, labels and pixels, if they can be read."""
@@ -49,8 +67,8 @@ class BoxedImage:
 def boxed_images(paths: Paths) -> Dataset[BoxedImage]:
     """The images of a COCO JSON file, or of a folder with Pascal VOC annotations (.xml) and images in it.
 
-    Boxes are cut at the border of their image; those without area are left out, and counted in the notes. Raises
-    UserError for anything that is neither, and for missing images.
+    Boxes are cut at the border of their image; those without area are left out, and counted in the notes, as ignored
+    objects are. Raises UserError for anything that is neither, and for missing images.
     """
     paths = as_paths(paths)
     if len(paths) != 1:
@@ -66,13 +84,15 @@ def boxed_images(paths: Paths) -> Dataset[BoxedImage]:
     if not objects:
         raise UserError(f"{path}: no image has a box")
     notes = [f"{objects.total():,} objects of {len(objects):,} classes"]
+    ignored = Counter(thing.mark for example in examples for thing in example.ignored)
+    notes += [f"neither learned nor counted: {count:,} {what}" for what, count in ignored.items()]
     notes += [f"left out: {count:,} {what}" for what, count in left_out.items()]
     return Dataset(path.name or str(path), examples, "images", notes)
 
 
 def _of_folder(folder: Path, left_out: Counter[str]) -> list[BoxedImage]:
     """Pascal VOC: one .xml for each image."""
-    annotations = sorted(file for file in folder.rglob("*.xml") if file.is_file())
+    annotations = files_below(folder, [".xml"])
     if not annotations:
         raise UserError(
             f"{folder} has no annotations: it needs a Pascal VOC .xml file for each image, or give COCO JSON"
@@ -89,7 +109,7 @@ def _of_folder(folder: Path, left_out: Counter[str]) -> list[BoxedImage]:
         if file in used:
             raise UserError(f"{annotation} and {used[file]} are both about the image {file}")
         used[file] = annotation
-        objects = [(_name(annotation, thing), _corners(annotation, thing)) for thing in root.iter("object")]
+        objects = [_thing(annotation, element) for element in root.iter("object")]
         size = _number(root, "size/width", 0.0), _number(root, "size/height", 0.0)
         examples.append(_example(file, size, objects, left_out))
     return examples
@@ -98,7 +118,7 @@ def _of_folder(folder: Path, left_out: Counter[str]) -> list[BoxedImage]:
 def _parse_xml(path: Path) -> Element:
     root = read_xml(path, "Pascal VOC annotation", TABLE)
     if root.tag != "annotation":
-        raise UserError(f"{path} is no Pascal VOC annotation: it is <{root.tag}>, not <annotation>")
+        raise UserError(f"{path} is not a Pascal VOC annotation: it is <{root.tag}>, not <annotation>")
     return root
 
 
@@ -112,6 +132,11 @@ def _image_of(annotation: Path, root: Element, images: dict[str, list[Path]], ow
         if found:
             return found[0]
     raise UserError(f"{annotation} is about the image {name or annotation.stem}, which is not in the folder")
+
+
+def _thing(annotation: Path, element: Element) -> Thing:
+    mark = DIFFICULT if _number(element, "difficult", 0.0) else ""
+    return Thing(_name(annotation, element), _corners(annotation, element), mark)
 
 
 def _name(annotation: Path, thing: Element) -> str:
@@ -145,18 +170,16 @@ def _of_coco(path: Path, left_out: Counter[str]) -> list[BoxedImage]:
     if not all(names.values()):
         raise UserError(f"{path} has a category without a name")
     images = list(table.rows("images", CocoImage))
-    objects: dict[Id, list[tuple[str, Box]]] = {image.id: [] for image in images}
+    objects: dict[Id, list[Thing]] = {image.id: [] for image in images}
     if len(objects) < len(images):
         raise UserError(f"{path} has two images with the same id")
     for annotation in table.rows("annotations", CocoBox):
-        if annotation.iscrowd:
-            left_out["boxes around crowds"] += 1
-            continue
         left, top, width, height = annotation.bbox
         if annotation.image_id not in objects or annotation.category_id not in names:
             raise UserError(f"{path} has an annotation of an image or a category that it does not list")
         box = left, top, left + width, top + height
-        objects[annotation.image_id].append((names[annotation.category_id], box))
+        mark = CROWD if annotation.iscrowd else ""
+        objects[annotation.image_id].append(Thing(names[annotation.category_id], box, mark))
     examples = []
     for image in images:
         size = image.width or 0.0, image.height or 0.0
@@ -179,13 +202,27 @@ def _check_names(path: Path, places: Iterable[str]) -> None:
             raise UserError(f"{path} lists {count} images with the file {place}")
 
 
-def _example(
-    file: Path, claimed: tuple[float, float], objects: Sequence[tuple[str, Box]], left_out: Counter[str]
-) -> BoxedImage:
-    """The image with those of the objects that have an area inside it. Raises UserError where it has another size than
-    `claimed`, so that the boxes would be elsewhere; a size below 1 claims nothing.
+def _example(file: Path, claimed: tuple[float, float], objects: Sequence[Thing], left_out: Counter[str]) -> BoxedImage:
+    """The image with those of the objects that have an area inside it. Raises as `annotated`."""
+    read, (width, height) = annotated(file, claimed)
+    kept = []
+    for thing in objects:
+        left, top, right, bottom = thing.box
+        box = max(left, 0.0), max(top, 0.0), min(right, width), min(bottom, height)
+        if box[2] > box[0] and box[3] > box[1]:
+            kept.append(thing._replace(box=box))
+        else:
+            left_out["boxes without an area in their image"] += 1
+    labels, boxes = ([getattr(thing, name) for thing in kept if not thing.mark] for name in ("label", "box"))
+    ignored = tuple(thing for thing in kept if thing.mark)
+    return BoxedImage(str(file), tuple(boxes), tuple(labels), read, file=file, ignored=ignored)
 
-    The image is turned as its metadata say, but where the annotation has its size before.
+
+def annotated(file: Path, claimed: tuple[float, float]) -> tuple[Callable[[], PIL.Image.Image], tuple[float, float]]:
+    """What decodes an image as its annotation means it, and its width and height; of a damaged one those `claimed`.
+
+    The image is turned as its metadata say, but where the annotation has its size before. Raises UserError where it has
+    another size than `claimed`, so that what is annotated would be elsewhere; a size below 1 claims nothing.
     """
     stored = size = claimed if min(claimed) >= 1 else (math.inf, math.inf)
     with suppress(DamagedImage):  # tasks leave out damaged images
@@ -195,14 +232,5 @@ def _example(
     if min(claimed) >= 1 and claimed != size:
         shown, real = (" x ".join(f"{side:,g}" for side in one) for one in (claimed, size))
         raise UserError(f"{file} has {real} pixels, but its annotation says {shown}: its boxes are of another image")
-    width, height = size
-    kept = []
-    for label, (left, top, right, bottom) in objects:
-        box = max(left, 0.0), max(top, 0.0), min(right, width), min(bottom, height)
-        if box[2] > box[0] and box[3] > box[1]:
-            kept.append((label, box))
-        else:
-            left_out["boxes without an area in their image"] += 1
-    labels, boxes = tuple(label for label, _ in kept), tuple(box for _, box in kept)
-    read = (lambda: turn_upright(read_image(file))) if turned else (lambda: read_image(file))
-    return BoxedImage(str(file), boxes, labels, read, file=file)
+    upright = turn_upright if turned else keep_as_it_is
+    return lambda: upright(read_image(file)), size

@@ -10,7 +10,8 @@ import PIL.Image
 from foveate.data.dataset import Dataset
 from foveate.data.images.coco import CocoCaption, CocoFile, CocoImage
 from foveate.data.images.decoding import read_image
-from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.data.table import CAPTION, IMAGE, read_table
+from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError, show_value
 from foveate.files import is_file
 
@@ -78,13 +79,8 @@ def captioned_images(paths: Paths) -> Dataset[CaptionedImage]:
 
 def _of_table(path: Path) -> dict[Path, list[str]]:
     found: dict[Path, list[str]] = {}
-    for number, line in enumerate(read_sentences(path), 1):
-        if not line:
-            continue
-        where = f"{path}, line {number}"
-        if line.count("\t") != 1:  # the tab before an empty caption is stripped with the line
-            raise UserError(f"{where}: one tab must stand between the path of an image and its caption, both not empty")
-        name, caption = (part.strip() for part in line.split("\t"))
+    for row in filter(None, read_table(path, (IMAGE, CAPTION))):
+        (name, caption), where = row.cells, f"{path}, line {row.line}"
         _check_length(caption, where)
         found.setdefault(_existing(path.parent / name, where), []).append(caption)
     return found

@@ -81,7 +81,7 @@ class CocoFile:
         table: dict[str, Any] = read_json(path, limits.TABLE)
         missing = [name for name in tables if not isinstance(table.get(name), list)]
         if missing:
-            raise UserError(f"{path} is no {what}: it has no {' and no '.join(missing)}")
+            raise UserError(f"{path} is not a {what}: it has no {' and no '.join(missing)}")
         self._tables = {name: table[name] for name in tables}
 
     def rows(self, name: str, kind: type[Row]) -> Iterator[Row]:
@@ -90,4 +90,4 @@ class CocoFile:
             try:
                 yield from_dict(kind, values, f"{name}[{number}]", others=True)
             except UserError as error:
-                raise UserError(f"{self.path} is no {self._what}: {error}") from None
+                raise UserError(f"{self.path} is not a {self._what}: {error}") from None

@@ -35,6 +35,9 @@ TRANSPOSE_BY_ORIENTATION: dict[Any, Transpose] = {
 SIDEWAYS = (Transpose.TRANSPOSE, Transpose.ROTATE_270, Transpose.TRANSVERSE, Transpose.ROTATE_90)
 """Transpositions that exchange width and height."""
 
+METADATA = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp")
+"""Where Pillow keeps what says how an image is to be turned."""
+
 NOT_READ = ("F", "LAB", "HSV")
 """Pillow's modes of images whose pixels have no agreed range, or that it does not convert."""
 
@@ -46,7 +49,7 @@ LARGEST_IMAGE = 50_000_000
 
 
 class DamagedImage(UserError):
-    """A file that is no image, or that is too large to decode."""
+    """A file that is not an image, or that is too large to decode."""
 
 
 def flat(image: PIL.Image.Image) -> PIL.Image.Image:
@@ -62,13 +65,23 @@ def flat(image: PIL.Image.Image) -> PIL.Image.Image:
 
 
 def turn_upright(image: PIL.Image.Image) -> PIL.Image.Image:
-    """The image as its metadata say that it is to be turned."""
+    """The image as its metadata say that it is to be turned; the result says nothing more, so that it stays so."""
     turn = _turn(image.getexif)
-    return image if turn is None else image.transpose(turn)
+    if turn is None:
+        return image
+    return keep_as_it_is(image.transpose(turn))
+
+
+def keep_as_it_is(image: PIL.Image.Image) -> PIL.Image.Image:
+    """A copy of the image that says nothing of being turned."""
+    copy = image.copy()
+    for name in METADATA:
+        copy.info.pop(name, None)
+    return copy
 
 
 def _turn(read_metadata: Callable[[], PIL.Image.Exif]) -> Transpose | None:
-    """How an image is to be turned; None for damaged metadata too."""
+    """Returns how an image is to be turned; None for damaged metadata too."""
     with warnings.catch_warnings(), suppress(Exception):  # Pillow raises many
         warnings.simplefilter("ignore")
         return TRANSPOSE_BY_ORIENTATION.get(read_metadata().get(ORIENTATION, 1))
@@ -77,7 +90,7 @@ def _turn(read_metadata: Callable[[], PIL.Image.Exif]) -> Transpose | None:
 
 def read_image(path: Path) -> PIL.Image.Image:
     """The decoded image of a file, of an animation the first. Raises UserError for a missing file, DamagedImage for
-    what is no image or too large."""
+    what is not an image or too large."""
     with _open_image(path) as image:
         if image.format in jpeg_scans.FORMATS and has_too_many_scans(path.read_bytes()):
             raise DamagedImage(f"{path} has more than {jpeg_scans.MOST} scans, which would take long to decode")
@@ -92,9 +105,14 @@ def read_size_and_mode(path: Path) -> tuple[tuple[int, int], str]:
 
 
 def read_sizes(path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Width and height of the image of a file as it is stored, and as its metadata turn it. Raises as `read_image`."""
+    """Width and height of the image of a file as `read_image` gives it, and as its metadata turn it. Raises likewise.
+
+    TIFF images are turned already when they are read.
+    """
     with _open_image(path) as image:
         width, height = image.size
+        if image.format == "TIFF":
+            return (width, height), (width, height)
         turn = _turn(partial(PIL.Image.Image.getexif, image))  # that of PNG images would decode all pixels
         return (width, height), (height, width) if turn in SIDEWAYS else (width, height)
 

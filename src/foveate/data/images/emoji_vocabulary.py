@@ -56,5 +56,5 @@ FRENCH = {
 
 
 def is_held_out(one: str, other: str) -> bool:
-    """Whether two things, in this order, are one of the pairs in ten that are for tests alone."""
+    """Returns whether two things, in this order, are one of the pairs in ten that are for tests alone."""
     return (7 * NAMES.index(one) + 11 * NAMES.index(other)) % 10 == 3

@@ -15,7 +15,7 @@ _START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
 
 
 def has_too_many_scans(data: bytes) -> bool:
-    """Whether the content of a file has more scans than `MOST`. What follows the image does not count."""
+    """Returns whether the content of a file has more scans than `MOST`. What follows the image does not count."""
     place, scans = 2, 0
     while scans <= MOST and (marker := _SEGMENT.search(data, place)) and marker[0][1] != _END_OF_IMAGE:
         scans += marker[0][1] == _START_OF_SCAN

@@ -9,9 +9,9 @@ from pathlib import Path
 import PIL.Image
 
 from foveate.data.dataset import Dataset
-from foveate.data.images.boxes import Box, find_image
+from foveate.data.images.boxes import Box, annotated, find_image
 from foveate.data.images.coco import CocoFile, CocoImage, CocoKeypoints, CocoPose, Id
-from foveate.data.images.decoding import DamagedImage, read_image, turn_upright
+from foveate.data.images.decoding import DamagedImage
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 
@@ -58,7 +58,7 @@ def posed_images(paths: Paths) -> Dataset[PosedImage]:
         raise UserError(f"there is no file {path}")
     table = CocoFile(path, "file of COCO keypoints", ("images", "annotations", "categories"))
     category = _category(path, table)
-    images = {image.id: find_image(path, image.file_name) for image in table.rows("images", CocoImage)}
+    images = {image.id: _reader(path, image) for image in table.rows("images", CocoImage)}
     poses, left_out = list[CocoPose](), Counter[str]()
     for pose in table.rows("annotations", CocoPose):
         if pose.image_id not in images:
@@ -94,17 +94,25 @@ def _category(path: Path, table: CocoFile) -> CocoKeypoints:
     return category
 
 
-def _example(images: dict[Id, Path], pose: CocoPose, names: tuple[str, ...], cut: bool) -> PosedImage:
-    file, numbers = images[pose.image_id], pose.keypoints
+def _reader(path: Path, image: CocoImage) -> tuple[Path, Callable[[], PIL.Image.Image]]:
+    """The file of an image, and what decodes it as it is annotated."""
+    file = find_image(path, image.file_name)
+    return file, annotated(file, (image.width or 0.0, image.height or 0.0))[0]
+
+
+def _example(
+    images: dict[Id, tuple[Path, Callable[[], PIL.Image.Image]]], pose: CocoPose, names: tuple[str, ...], cut: bool
+) -> PosedImage:
+    (file, read), numbers = images[pose.image_id], pose.keypoints
     points = [
         (across, down) if known else None
         for across, down, known in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
     ]
     if not cut:
-        return PosedImage(str(file), names, tuple(points), lambda: turn_upright(read_image(file)), file=file)
+        return PosedImage(str(file), names, tuple(points), read, file=file)
     box = _around(pose, [point for point in points if point is not None])
     moved = tuple(None if point is None else (point[0] - box[0], point[1] - box[1]) for point in points)
-    return PosedImage(str(file), names, moved, lambda: turn_upright(read_image(file)).crop(box), file=file)
+    return PosedImage(str(file), names, moved, lambda: read().crop(box), file=file)
 
 
 def _around(pose: CocoPose, points: list[Point]) -> tuple[int, int, int, int]:

@@ -11,8 +11,10 @@ import PIL.Image
 from PIL import ImageOps
 
 from foveate.data.dataset import Dataset, Example
+from foveate.data.folders import class_folders, files_below
 from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, read_image, turn_upright
-from foveate.data.text.files import Paths, as_paths, read_sentences, utf8
+from foveate.data.table import IMAGE, LABEL, Column, read_table
+from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 from foveate.files import is_file
 from foveate.limits import check_file
@@ -54,7 +56,7 @@ class ReadableImage(Example, Protocol):
 
 
 def is_damaged(example: ReadableImage) -> bool:
-    """Whether the image of an example cannot be decoded; one that is composed always can."""
+    """Returns whether the image of an example cannot be decoded; one that is composed always can."""
     if getattr(example, "identity", None) is not None:
         return False
     try:
@@ -93,26 +95,27 @@ class LabelledImage:
         return f"{self.label}\0{image.mode}{image.size}\0".encode() + image.tobytes()
 
 
-def labelled_images(paths: Paths) -> Dataset[LabelledImage]:
+def labelled_images(paths: Paths, label: Column = LABEL) -> Dataset[LabelledImage]:
     """A folder with one folder of images for each class, or a table with `path<TAB>label` on each line.
 
-    Paths of a table are relative to its folder. Raises UserError for anything else, and for missing images.
+    `label` is the second column of the table, whose paths are relative to its folder. Raises UserError for anything
+    else, and for missing images.
     """
     paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"labelled images are one folder of class folders, or one table; {len(paths)} were given")
-    examples = _of_folder(paths[0]) if paths[0].is_dir() else _of_table(paths[0])
+    examples = _of_folder(paths[0]) if paths[0].is_dir() else _of_table(paths[0], label)
     if not examples:
         raise UserError(f"{paths[0]}: there is no labelled image in it")
     return Dataset(paths[0].name or str(paths[0]), examples, "images", [_count(examples)])
 
 
 def unlabelled_images(paths: Sequence[Path]) -> Dataset[LabelledImage]:
-    """All images in folders and the folders in them. Raises UserError for a path that is no folder."""
+    """All images in folders and the folders in them. Raises UserError for a path that is not a folder."""
     files: list[Path] = []
     for path in paths:
         if not path.is_dir():
-            raise UserError(f"{path} is no folder of images")
+            raise UserError(f"{path} is not a folder of images")
         files += images_below(path)
     if not files:
         raise UserError(f"{' and '.join(map(str, paths))}: there is no image in it")
@@ -136,38 +139,28 @@ def _count(examples: Sequence[LabelledImage]) -> str:
     return shown + (f" and {len(counts) - 5} labels more" if len(counts) > 5 else "")
 
 
-def class_folders(folder: Path) -> list[tuple[str, Path]]:
-    """The folders in a folder, each with its label. Raises UserError for a name that is not UTF-8."""
-    places = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
-    return [(utf8(place.name), place) for place in places]
-
-
 def images_below(folder: Path) -> list[Path]:
-    """The images in a folder and its folders, in alphabetical order; links to folders are not followed."""
-    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS and file.is_file())
+    """The images in a folder and its folders, in alphabetical order."""
+    return files_below(folder, ENDINGS)
 
 
 def _of_folder(folder: Path) -> list[LabelledImage]:
-    examples = [image_of_file(file, label) for label, place in class_folders(folder) for file in images_below(place)]
+    examples = [image_of_file(file, label) for label, files in class_folders(folder, ENDINGS) for file in files]
     if not examples:
         raise UserError(f"{folder} has no images: it needs one folder for each class, with the images of the class")
     return examples
 
 
-def _of_table(path: Path) -> list[LabelledImage]:
+def _of_table(path: Path, column: Column) -> list[LabelledImage]:
     examples, labels = [], dict[Path, str]()
-    for number, line in enumerate(read_sentences(path), 1):
-        if not line:
-            continue
-        if line.count("\t") != 1:
-            raise UserError(f"{path}, line {number}: one tab must stand between the path of an image and its label")
-        name, label = line.split("\t")
-        file = path.parent / name.strip()
+    for row in filter(None, read_table(path, (IMAGE, column))):
+        name, label = row.cells
+        file = path.parent / name
         if not is_file(file):
-            raise UserError(f"{path}, line {number}: there is no file {file}")
-        if (other := labels.setdefault(file, label.strip())) != label.strip():
-            raise UserError(f"{path}, line {number}: {file} has the label '{label.strip()}', but '{other}' before")
-        examples.append(image_of_file(file, label.strip()))
+            raise UserError(f"{path}, line {row.line}: there is no file {file}")
+        if (other := labels.setdefault(file, label)) != label:
+            raise UserError(f"{path}, line {row.line}: {file} has the label '{label}', but '{other}' before")
+        examples.append(image_of_file(file, label))
     return examples
 
 

@@ -52,7 +52,7 @@ class MaskedImage:
 
 def masked_images(paths: Paths) -> Dataset[MaskedImage]:
     """A folder with images in `images`, and in `masks` a PNG file of the same name for each, whose pixels are class
-    numbers, or entries of a palette; 255 is no class. `labels.txt` has the name of each class, one a line from 0 on.
+    numbers, or entries of a palette; 255 is not a class. `labels.txt` has the name of each class, one a line from 0 on.
 
     Raises UserError for anything else, and for masks of another size than their image.
     """
@@ -84,7 +84,7 @@ def read_mask(path: Path) -> np.ndarray:
     """The class of each pixel (h, w). Raises UserError for a file that has no class numbers."""
     image = read_image(path)
     if image.mode not in ("L", "P", "1"):
-        raise UserError(f"{path} is no mask: it must have one number for each pixel, or a palette, not colours")
+        raise UserError(f"{path} is not a mask: it must have one number for each pixel, or a palette, not colours")
     numbers = np.array(image, np.int64)
     numbers[numbers == UNLABELLED] = IGNORE
     return numbers
@@ -116,5 +116,5 @@ def _labels(folder: Path, most: int) -> tuple[str, ...]:
     if len(names) <= most:
         raise UserError(f"{folder / LABELS} names {len(names)} classes, but the masks have class {most}")
     if len(set(names)) < len(names):
-        raise UserError(f"{folder / LABELS} names two classes alike")
+        raise UserError(f"{folder / LABELS} gives two classes the same name")
     return tuple(names)

@@ -9,7 +9,8 @@ import PIL.Image
 
 from foveate.data.dataset import Dataset
 from foveate.data.images.decoding import read_image
-from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.data.table import ANSWER, IMAGE, QUESTION, read_table
+from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 from foveate.files import is_file
 
@@ -51,19 +52,11 @@ def image_questions(paths: Paths) -> Dataset[ImageQuestion]:
     if len(paths) != 1:
         raise UserError(f"questions are one table; {len(paths)} were given")
     path, found = paths[0], []
-    for number, line in enumerate(read_sentences(path), 1):
-        if not line:
-            continue
-        where = f"line {number} of {path.name}"
-        parts = [part.strip() for part in line.split("\t")]
-        if len(parts) != 3 or not all(parts):
-            raise UserError(
-                f"{path}, line {number}: tabs must stand between the path of an image, a question and its answer"
-            )
-        name, question, answer = parts
+    for row in filter(None, read_table(path, (IMAGE, QUESTION, ANSWER))):
+        (name, question, answer), where = row.cells, f"line {row.line} of {path.name}"
         file = path.parent / name
         if not is_file(file):
-            raise UserError(f"{path}, line {number}: there is no file {file}")
+            raise UserError(f"{path}, line {row.line}: there is no file {file}")
         found.append(ImageQuestion(where, question, answer, partial(read_image, file), str(file), file=file))
     if not found:
         raise UserError(f"{path}: there is no question in it")

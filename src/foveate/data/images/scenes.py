@@ -25,9 +25,9 @@ OPAQUE = 128
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """Something that can be put on a background: it may be drawn in several styles, each as (h, w, 4) RGBA in 8 bits,
-    cropped to what is visible."""
+class Sprite:
+    """A small picture that is put on a background. It comes in several styles, each (h, w, 4) RGBA in 8 bits, cropped
+    to what is visible."""
 
     name: str
     category: str
@@ -39,9 +39,9 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Thing:
-    """A drawing with its place in a scene."""
+    """A sprite with its place in a scene."""
 
-    drawing: Drawing
+    drawing: Sprite
     style: int
     box: tuple[int, int, int, int]
     """Left, top, right and bottom in pixels; right and bottom are those of the first pixels outside."""
@@ -94,7 +94,7 @@ class Scenes(Sequence[Scene]):
 
     def __init__(
         self,
-        drawings: Sequence[Drawing],
+        drawings: Sequence[Sprite],
         first: int,
         count: int,
         size: int = 128,

@@ -5,8 +5,9 @@ from typing import Protocol, runtime_checkable
 import PIL.Image
 
 from foveate.data.dataset import Dataset
-from foveate.data.images.decoding import flat, read_size_and_mode, turn_upright
+from foveate.data.images.decoding import flat, read_sizes, turn_upright
 from foveate.data.images.labelled import labelled_images
+from foveate.data.table import TRANSCRIPT
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 
@@ -47,10 +48,10 @@ def word_images(paths: Paths) -> Dataset[WordImage]:
     if not table.is_file():
         raise UserError(f"there is no table {table} with image<TAB>text on each line")
     found, problems = [], []
-    for one in labelled_images([table]):
+    for one in labelled_images([table], TRANSCRIPT):
         assert one.file is not None
         try:
-            check_line_of_text(read_size_and_mode(one.file)[0], str(one.file))
+            check_line_of_text(read_sizes(one.file)[1], str(one.file))
         except UserError as error:
             problems.append(str(error))
         else:

@@ -12,11 +12,11 @@ import torch
 from jaxtyping import Float32, Int
 
 from foveate.data.codebook import check_codes, learn_codebook, quantize
-from foveate.data.sounds.files import Sound
+from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.spectrograms import LogMel
 
 QUIETEST = -6.0
-"""Powers of ten below the loudest place of a sound that are told apart; what is quieter counts as this."""
+"""Powers of ten below the loudest place of a sound that are kept; what is quieter counts as this."""
 
 ROUNDS = 60
 """Rounds in which the phases of a sound are estimated."""
@@ -42,29 +42,29 @@ class AudioCodec:
     def _codebook(self) -> Float32[np.ndarray, "K F"]:
         return np.array(self.codes, np.float32)
 
-    def encode(self, sound: Sound) -> Int[np.ndarray, "T"]:
+    def encode(self, sound: Waveform) -> Int[np.ndarray, "T"]:
         """The code of each frame."""
         return quantize(relative(self.log_mel, sound), self._codebook)
 
-    def decode(self, tokens: Sequence[int], seed: int = 1) -> Sound:
+    def decode(self, tokens: Sequence[int], seed: int = 1) -> Waveform:
         """The sound of codes. Phases are estimated from a random beginning."""
         return invert(self.log_mel, self._codebook[list(tokens)], seed)
 
 
-def learn_codec(log_mel: LogMel, sounds: Sequence[Sound], codes: int) -> AudioCodec:
+def learn_codec(log_mel: LogMel, sounds: Sequence[Waveform], codes: int) -> AudioCodec:
     """The codec of sounds: its codes are learned by k-means from their frames."""
     frames = np.concatenate([relative(log_mel, sound) for sound in sounds])
     rows = learn_codebook(frames, codes)
     return AudioCodec(log_mel, tuple(tuple(round(float(x), 3) for x in row) for row in rows))
 
 
-def relative(log_mel: LogMel, sound: Sound) -> Float32[np.ndarray, "T F"]:
+def relative(log_mel: LogMel, sound: Waveform) -> Float32[np.ndarray, "T F"]:
     """A log-mel spectrogram whose loudest place is 0."""
     found = log_mel(sound)
     return np.maximum(found - found.max(), QUIETEST)
 
 
-def invert(log_mel: LogMel, spectrogram: Float32[np.ndarray, "T F"], seed: int = 1) -> Sound:
+def invert(log_mel: LogMel, spectrogram: Float32[np.ndarray, "T F"], seed: int = 1) -> Waveform:
     """A sound with nearly this log-mel spectrogram.
 
     Bands become frequencies by the pseudo-inverse of the filters. Phases are those of a sound that has such a
@@ -87,4 +87,4 @@ def invert(log_mel: LogMel, spectrogram: Float32[np.ndarray, "T F"], seed: int =
         waves = torch.polar(magnitude, torch.angle(again + 0.99 * (again - before)))
         before = again
     samples = torch.istft(waves, size, step, window=window, center=True)
-    return Sound((samples * (PEAK / samples.abs().max().clamp(min=1e-9))).numpy(), log_mel.rate)
+    return Waveform((samples * (PEAK / samples.abs().max().clamp(min=1e-9))).numpy(), log_mel.rate)

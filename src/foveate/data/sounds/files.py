@@ -41,7 +41,7 @@ SILENCE = 1e-4
 
 
 @dataclass(frozen=True)
-class Sound:
+class Waveform:
     """A sound with one channel."""
 
     samples: Float32[np.ndarray, "N"]
@@ -53,12 +53,17 @@ class Sound:
     def seconds(self) -> float:
         return len(self.samples) / self.rate
 
-    def at(self, rate: int) -> "Sound":
+    @property
+    def is_silent(self) -> bool:
+        """Whether there is nothing to hear in it."""
+        return not len(self.samples) or float(np.ptp(self.samples)) < SILENCE
+
+    def at(self, rate: int) -> "Waveform":
         """The sound at another sampling rate."""
-        return self if rate == self.rate else Sound(resample(self.samples, self.rate, rate), rate)
+        return self if rate == self.rate else Waveform(resample(self.samples, self.rate, rate), rate)
 
 
-def read_sound(path: Path) -> Sound:
+def read_sound(path: Path) -> Waveform:
     """The sound in a file. Raises UserError, which names the file, if there is none that can be used."""
     try:
         check_file(path, LARGEST)
@@ -70,7 +75,7 @@ def read_sound(path: Path) -> Sound:
     return decode_sound(data, str(path))
 
 
-def decode_sound(data: bytes, name: str) -> Sound:
+def decode_sound(data: bytes, name: str) -> Waveform:
     """The sound in the content of a file; `name` stands for it in messages. Channels are averaged.
 
     Raises UserError for a damaged file, unknown formats, no samples, samples that are not finite, silence, and sounds
@@ -86,9 +91,9 @@ def decode_sound(data: bytes, name: str) -> Sound:
     samples = channels.mean(1)
     if not np.isfinite(samples).all():
         raise UserError(f"{name} has samples that are not numbers (NaN or infinite)")
-    if np.ptp(samples) < SILENCE:
+    if (sound := Waveform(samples, rate)).is_silent:
         raise UserError(f"{name} is silent")
-    return Sound(samples, rate)
+    return sound
 
 
 def _decode_by_soundfile(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N 1"], int]:
@@ -97,7 +102,7 @@ def _decode_by_soundfile(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N
         import soundfile
     except (ImportError, OSError):  # OSError without the library that it is made of
         raise UserError(
-            f"{name} is no .wav file; other formats (ogg, flac, mp3) need the extra: pip install 'foveate[audio]'"
+            f"{name} is not a .wav file; other formats (ogg, flac, mp3) need the extra: pip install 'foveate[audio]'"
         ) from None
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:

@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
-from foveate.data.images.labelled import class_folders
-from foveate.data.sounds.files import ENDINGS, Sound, read_sound
+from foveate.data.folders import class_folders, files_below
+from foveate.data.sounds.files import ENDINGS, Waveform, read_sound
+from foveate.data.table import SOUND, TRANSCRIPT, read_table
 from foveate.data.text.files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 from foveate.files import is_file
+
+TRANSCRIPTS = ".trans.txt"
+"""How the names of files end that hold the transcripts of all sounds in their folder."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class LabelledSound:
     def place(self) -> str:
         return str(self.path)
 
-    def read(self) -> Sound:
+    def read(self) -> Waveform:
         """The sound. Raises UserError where the file is damaged."""
         return read_sound(self.path)
 
@@ -36,10 +40,14 @@ class LabelledSound:
 
 
 def labelled_sounds(
-    paths: Paths, name: str | None = None, problem_of: Callable[[LabelledSound], str | None] = lambda sound: None
+    paths: Paths,
+    name: str | None = None,
+    problem_of: Callable[[LabelledSound], str | None] = lambda sound: None,
+    spoken: bool = False,
 ) -> Dataset[LabelledSound]:
     """A folder with one folder of sounds for each class, or a table with `path<TAB>label` on each line.
 
+    With `spoken`, labels are transcripts, which may stand beside the sounds of a folder: see `transcripts_beside`.
     Paths of a table are relative to its folder. `name` stands for the examples in messages. Sounds that cannot be used,
     such as silent ones, and those that `problem_of` finds something wrong with, are left out, and the dataset's notes
     say so. Raises UserError for anything else, for missing files, and where no sound is left.
@@ -48,7 +56,7 @@ def labelled_sounds(
     if len(paths) != 1:
         raise UserError(f"labelled sounds are one folder of class folders, or one table; {len(paths)} were given")
     (origin,) = paths
-    files = _of_folder(origin) if origin.is_dir() else _of_table(origin)
+    files = _of_folder(origin, spoken) if origin.is_dir() else _of_table(origin)
     examples, problems = [], []
     for path, label in files:
         try:
@@ -71,29 +79,52 @@ def labelled_sounds(
 
 
 def sounds_below(folder: Path) -> list[Path]:
-    """The sounds in a folder and its folders, in alphabetical order; links to folders are not followed."""
-    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS and file.is_file())
+    """The sounds in a folder and its folders, in alphabetical order."""
+    return files_below(folder, ENDINGS)
 
 
-def _of_folder(folder: Path) -> list[tuple[Path, str]]:
-    files = [(file, label) for label, place in class_folders(folder) for file in sounds_below(place)]
+def _of_folder(folder: Path, spoken: bool) -> list[tuple[Path, str]]:
+    if spoken and (found := transcripts_beside(folder)):
+        return found
+    files = [(file, label) for label, own in class_folders(folder, ENDINGS) for file in own]
     if not files:
         raise UserError(f"{folder} has no sounds: it needs one folder for each class, with the sounds of the class")
     return files
 
 
+def transcripts_beside(folder: Path) -> list[tuple[Path, str]]:
+    """The sounds below a folder, each with the transcript beside it; none where no sound has one.
+
+    A transcript is a file of the sound's name that ends in .txt or .lab, or a line `NAME transcript` of a `*.trans.txt`
+    in the same folder, as in LibriSpeech (Panayotov et al. 2015). Raises UserError where some sounds have none.
+    """
+    texts = {str(file): file for file in files_below(folder, (".txt", ".lab"))}
+    lines: dict[str, str] = {}
+    for name, file in texts.items():
+        if name.endswith(TRANSCRIPTS):
+            for line in filter(None, read_sentences(file)):
+                stem, _, text = line.partition(" ")
+                lines[str(file.parent / stem)] = text.strip()
+    found, missing = [], []
+    for sound in sounds_below(folder):
+        stem = str(sound.with_suffix(""))
+        own = next((texts[stem + ending] for ending in (".txt", ".lab") if stem + ending in texts), None)
+        text = " ".join(filter(None, read_sentences(own))) if own else lines.get(stem, "")
+        if text:
+            found.append((sound, text))
+        else:
+            missing.append(sound)
+    if found and missing:
+        raise UserError(f"{missing[0]} has no transcript, but {len(found):,} sounds of {folder} have one beside them")
+    return found
+
+
 def _of_table(table: Path) -> list[tuple[Path, str]]:
     files = []
-    for number, line in enumerate(read_sentences(table), 1):
-        if not line:
-            continue
-        if line.count("\t") != 1:
-            raise UserError(f"{table}, line {number}: one tab must stand between the path of a sound and its label")
-        name, label = (part.strip() for part in line.split("\t"))
+    for row in filter(None, read_table(table, (SOUND, TRANSCRIPT))):
+        name, label = row.cells
         path = table.parent / name
         if not is_file(path):
-            raise UserError(f"{table}, line {number}: there is no file {path}")
-        if not label:
-            raise UserError(f"{table}, line {number}: {path} has no label")
+            raise UserError(f"{table}, line {row.line}: there is no file {path}")
         files.append((path, label))
     return files

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Float32
 from torch import Tensor
 
-from foveate.data.sounds.files import Sound
+from foveate.data.sounds.files import Waveform
 from foveate.errors import UserError, at_least
 
 FLOOR = 1e-10
@@ -48,7 +48,7 @@ class LogMel:
         """The weight of each frequency of a window's spectrum in each band."""
         return _filters(self.rate, round(self.window * self.rate), self.bands)
 
-    def __call__(self, sound: Sound) -> Float32[np.ndarray, "S F"]:
+    def __call__(self, sound: Waveform) -> Float32[np.ndarray, "S F"]:
         """The spectrogram: one frame for each step, none for a shorter sound's remainder."""
         samples = torch.from_numpy(sound.at(self.rate).samples)
         size, step = round(self.window * self.rate), round(self.step * self.rate)

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from foveate.data.sounds.cutting import cut_at_silences
-from foveate.data.sounds.files import SILENCE, Sound
+from foveate.data.sounds.files import SILENCE, Waveform
 from foveate.data.sounds.wav import PCM, WaveFormat, decode_samples, read_format
 from foveate.errors import UserError
 
@@ -23,10 +23,10 @@ STRETCH = 0.05
 """Seconds of the stretches whose loudness is compared."""
 
 Read = Callable[[int], bytes]
-"""Reads so many bytes, or fewer at the end of the stream."""
+"""Reads this many bytes, or fewer at the end of the stream."""
 
 
-def sounds_from_pipe(read: Read, longest: float, raw: int | None = None) -> Iterator[tuple[float, Sound]]:
+def sounds_from_pipe(read: Read, longest: float, raw: int | None = None) -> Iterator[tuple[float, Waveform]]:
     """The parts of a stream, with the second at which each begins, between silences.
 
     None lasts more than `longest` seconds. The stream is a WAV; with `raw`, this is the sampling rate of bare 16-bit
@@ -48,12 +48,12 @@ def sounds_from_pipe(read: Read, longest: float, raw: int | None = None) -> Iter
         silent = silent and not spoken
         if spoken and quiet * STRETCH >= PAUSE:
             end = len(waiting) - quiet * size + round(AROUND * header.rate)
-            yield start / header.rate, Sound(waiting[:end], header.rate)
+            yield start / header.rate, Waveform(waiting[:end], header.rate)
             start, waiting, quiet = start + len(waiting), waiting[:0], 0
         elif len(waiting) > longest * header.rate:
-            first, *rest = cut_at_silences(Sound(waiting, header.rate), longest)
+            first, *rest = cut_at_silences(Waveform(waiting, header.rate), longest)
             waiting = np.concatenate([one.samples for one in rest])
-            if np.ptp(first.samples) >= SILENCE:
+            if not first.is_silent:
                 yield start / header.rate, first
             start += len(first.samples)
         elif not spoken:
@@ -61,8 +61,8 @@ def sounds_from_pipe(read: Read, longest: float, raw: int | None = None) -> Iter
             start, waiting = start + len(waiting) - len(kept), kept
     if empty:
         raise UserError(f"{name} has no samples")
-    if len(waiting) and np.ptp(waiting) >= SILENCE:
-        yield start / header.rate, Sound(waiting, header.rate)
+    if not (last := Waveform(waiting, header.rate)).is_silent:
+        yield start / header.rate, last
     elif silent:
         raise UserError(f"{name} is silent")
 

@@ -51,7 +51,7 @@ def decode_wav(data: bytes, name: str, longest: float = math.inf) -> tuple[Float
             samples = content
             break
     if header is None or samples is None:
-        raise UserError(f"{name} is no .wav file of integers (PCM) or floats: it is truncated")
+        raise UserError(f"{name} is not a .wav file of integers (PCM) or floats: it is truncated")
     check_length(len(samples) // header.frame_size, header.rate, longest, name)
     return decode_samples(samples, header, name), header.rate
 
@@ -69,13 +69,13 @@ def read_format(read: Callable[[int], bytes], name: str) -> WaveFormat:
         found = b""
         while len(found) < count:
             if not (more := read(count - len(found))):
-                raise UserError(f"{name} is no .wav stream of integers (PCM) or floats: it ends before its samples")
+                raise UserError(f"{name} is not a .wav stream of integers (PCM) or floats: it ends before its samples")
             found += more
         return found
 
     if not is_wav(take(12)):
         raise UserError(
-            f"{name} is no .wav stream: give arecord no other type (-t wav), or the rate of bare samples (--raw 16000)"
+            f"{name} is not a .wav stream: have arecord write one (-t wav), or give the rate of samples (--raw 16000)"
         )
     header = None
     while True:
@@ -83,11 +83,11 @@ def read_format(read: Callable[[int], bytes], name: str) -> WaveFormat:
         if kind == b"data":
             break
         if size > LONGEST_HEADER:
-            raise UserError(f"{name} is no .wav stream of integers (PCM) or floats: a header has {size:,} bytes")
+            raise UserError(f"{name} is not a .wav stream of integers (PCM) or floats: a header has {size:,} bytes")
         content = take(size + size % 2)
         header = _header(memoryview(content), name) if kind == b"fmt " else header
     if header is None:
-        raise UserError(f"{name} is no .wav stream of integers (PCM) or floats: its header is missing")
+        raise UserError(f"{name} is not a .wav stream of integers (PCM) or floats: its header is missing")
     return header
 
 
@@ -102,14 +102,14 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, memoryview]]:
 
 def _header(content: memoryview, name: str) -> WaveFormat:
     if len(content) < 16:
-        raise UserError(f"{name} is no .wav file of integers (PCM) or floats: its header is truncated")
+        raise UserError(f"{name} is not a .wav file of integers (PCM) or floats: its header is truncated")
     code, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", content)
     if code == EXTENSIBLE and len(content) >= 26:
         code = struct.unpack_from("<H", content, 24)[0]
     known = bits in (8, 16, 24, 32) if code == PCM else code == FLOAT and bits in (32, 64)
     if not known or not channels or not rate:
         raise UserError(
-            f"{name} is no .wav file of integers (PCM) or floats: "
+            f"{name} is not a .wav file of integers (PCM) or floats: "
             f"its header says format {code}, {bits} bits, {channels} channels, {rate} Hz"
         )
     return WaveFormat(code, channels, rate, bits)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from foveate.data.sounds.files import Sound
+from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.spectrograms import LogMel
 
 RATE = 16_000
@@ -21,11 +21,11 @@ class WhisperFeatures:
 
     bands: int = 80
 
-    def __call__(self, sound: Sound) -> Float32[np.ndarray, "S F"]:
+    def __call__(self, sound: Waveform) -> Float32[np.ndarray, "S F"]:
         """The spectrogram of a sound of at most 30 seconds. Raises ValueError for a longer one."""
         samples = sound.at(RATE).samples
         most = SECONDS * RATE
         if len(samples) > most:
             raise ValueError(f"{len(samples):,} samples are more than the {most:,} of a window")
         window = np.pad(samples, (0, most - len(samples)))
-        return (LogMel(RATE, self.bands)(Sound(window, RATE)) + 4) / 4
+        return (LogMel(RATE, self.bands)(Waveform(window, RATE)) + 4) / 4

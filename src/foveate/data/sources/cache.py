@@ -17,7 +17,7 @@ BeforeFetch = Callable[[Path], None]
 
 
 def cache_folder() -> Path:
-    """Where fetched data lives: $FOVEATE_CACHE, or the platform's place for a user's caches."""
+    """Returns the folder of fetched data: $FOVEATE_CACHE, or the platform's place for a user's caches."""
     return Path(os.environ.get("FOVEATE_CACHE") or platformdirs.user_cache_dir("foveate")).absolute()
 
 
@@ -65,7 +65,7 @@ def _alone(lock: Path) -> Iterator[None]:
 
 @contextmanager
 def undamaged(folder: Path) -> Iterator[None]:
-    """Where what was fetched into the folder cannot be read: a UserError that tells how to have it fetched again."""
+    """Raises UserError where fetched data cannot be read; its message says how to fetch it again."""
     try:
         yield
     except (OSError, LookupError, ValueError) as error:

@@ -42,7 +42,7 @@ def debian_descriptions(languages: Sequence[str], folder: Path) -> Iterator[list
 
 
 def locale(language: str) -> str:
-    """What Debian and gettext call a language: "pt_BR" for "pt-br", "fr" for "fr"."""
+    """Returns Debian's and gettext's name of a language: "pt_BR" for "pt-br", "fr" for "fr"."""
     name, _, region = language.partition("-")
     return f"{name}_{region.upper()}" if region else name
 

@@ -1,4 +1,4 @@
-"""What Debian's packages are, told in many languages: descriptions aligned by the digest of the English one."""
+"""Descriptions of Debian's packages in many languages, aligned by the digest of the English one."""
 
 import re
 from collections import Counter

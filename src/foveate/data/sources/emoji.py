@@ -29,7 +29,7 @@ LONGEST_MESSAGE = 6
 
 
 class Name(NamedTuple):
-    """What an emoji is called in two languages; or a message: several emoji, and their names in a row."""
+    """The name of an emoji in two languages; or a message: several emoji, and their names in a row."""
 
     emoji: str
     source: str
@@ -45,7 +45,7 @@ def open_emoji(
 ) -> Splits[ParallelText]:
     """Messages for train, dev and test, as many as `lines` says; no name occurs in two of the three.
 
-    Each text's `notes` hold the emoji of its lines, parted by spaces.
+    Each text's `notes` hold the emoji of its lines, separated by spaces.
     """
     folder = fetched(f"emoji-{VERSION}", _download, before_fetch)
     with undamaged(folder):

@@ -13,7 +13,7 @@ from typing import Literal
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage, Region
 from foveate.data.images.emoji_vocabulary import FRENCH, NAMES, is_held_out
-from foveate.data.images.scenes import Drawing, Scene, Scenes, Thing
+from foveate.data.images.scenes import Scene, Scenes, Sprite, Thing
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.emoji_images import LICENCE, SIZE, open_drawings
 from foveate.data.sources.source import Source
@@ -60,7 +60,7 @@ def open_held_out(before_fetch: BeforeFetch) -> Splits[Dataset[CaptionedImage]]:
     return Splits(*(Dataset(f"emoji-captions-held-out.{name}", images, "images") for name, images in found.items()))
 
 
-def _first_scenes(drawings: Sequence[Drawing], part: str, wanted: int, with_pair: bool) -> list[CaptionedImage]:
+def _first_scenes(drawings: Sequence[Sprite], part: str, wanted: int, with_pair: bool) -> list[CaptionedImage]:
     """The first scenes of a part that have a pair which is held out, or the first that have none."""
     found: list[CaptionedImage] = []
     for scene in _endless(drawings, PARTS[part][0]):
@@ -71,22 +71,22 @@ def _first_scenes(drawings: Sequence[Drawing], part: str, wanted: int, with_pair
     return found
 
 
-def _endless(drawings: Sequence[Drawing], first: int) -> Iterator[Scene]:
+def _endless(drawings: Sequence[Sprite], first: int) -> Iterator[Scene]:
     for begin in count(first, 1_000):
         yield from Scenes(drawings, begin, 1_000, SIDE, SIDES, MOST)
 
 
 def has_held_out_pair(scene: Scene) -> bool:
-    """Whether two things that follow each other in the caption are a pair that is held out."""
+    """Returns whether two things that follow each other in the caption are a pair that is held out."""
     return any(is_held_out(one.drawing.name, other.drawing.name) for one, other in pairwise(scene.things))
 
 
-def scene_drawings(before_fetch: BeforeFetch) -> list[Drawing]:
+def scene_drawings(before_fetch: BeforeFetch) -> list[Sprite]:
     """The drawings of the few emoji that scenes show."""
     return [drawing for drawing in open_drawings(before_fetch) if drawing.name in NAMES]
 
 
-def scenes_of(drawings: Sequence[Drawing], part: str) -> Scenes:
+def scenes_of(drawings: Sequence[Sprite], part: str) -> Scenes:
     """The scenes of a part: train, dev or test."""
     first, count = PARTS[part]
     return Scenes(drawings, first, count, SIDE, SIDES, MOST)
@@ -131,7 +131,8 @@ def describe(scene: Scene, language: Language = "en") -> CaptionedImage:
 
 
 def relation(one: Thing, other: Thing, size: int, language: Language = "en") -> str:
-    """How two things in reading order stand to each other: those in the same third of the height are in one row."""
+    """Returns how two things in reading order stand to each other: those in the same third of the height are in one
+    row."""
     return RELATIONS[language][row_of(one, size) != row_of(other, size)]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage
-from foveate.data.images.scenes import SEED, Drawing, Scene, Thing
+from foveate.data.images.scenes import SEED, Scene, Sprite, Thing
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.emoji_captions import describe, scene_drawings
 from foveate.data.sources.emoji_images import LICENCE, SIZE
@@ -43,7 +43,7 @@ def pair_part(one: int, other: int) -> str:
 class DrawnScenes(Sequence[CaptionedImage]):
     """Drawings of a part with captions, composed when they are asked for."""
 
-    def __init__(self, drawings: Sequence[Drawing], part: str, first: int, count: int) -> None:
+    def __init__(self, drawings: Sequence[Sprite], part: str, first: int, count: int) -> None:
         self._drawings, self._part, self._first, self._count = drawings, part, first, count
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class DrawnScenes(Sequence[CaptionedImage]):
         return describe(compose(self._drawings, self._part, number))
 
 
-def compose(drawings: Sequence[Drawing], part: str, number: int) -> Scene:
+def compose(drawings: Sequence[Sprite], part: str, number: int) -> Scene:
     """The drawing of a number: emoji in different quarters, no two of which belong to another part."""
     generator = np.random.default_rng((SEED, number, 2))
     count = int(generator.integers(1 if part == "train" else 2, MOST + 1))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
-from foveate.data.images.scenes import Drawing, crop_to_visible
+from foveate.data.images.scenes import Sprite, crop_to_visible
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.packages import from_npm, members
 
@@ -34,14 +34,14 @@ SIZE = "97 MB, of which 56 MB are kept"
 LICENCE = "MIT (Fluent Emoji, emojibase), Apache-2.0 (Noto Emoji); names from Unicode CLDR under Unicode-3.0"
 
 
-def open_drawings(before_fetch: BeforeFetch) -> list[Drawing]:
+def open_drawings(before_fetch: BeforeFetch) -> list[Sprite]:
     """All emoji that were drawn, about 1,900 in 98 subcategories and 9 groups, in Unicode's order."""
     folder = fetched("emoji-images-1", _fetch, before_fetch)
     with undamaged(folder):
         pixels = np.load(folder / "drawings.npy", mmap_mode="r", allow_pickle=False)
         table = json.loads((folder / "emoji.json").read_text(encoding="utf-8"))
         return [
-            Drawing(
+            Sprite(
                 emoji["name"],
                 emoji["category"],
                 emoji["group"],
@@ -52,12 +52,13 @@ def open_drawings(before_fetch: BeforeFetch) -> list[Drawing]:
 
 
 def is_test(number: int) -> bool:
-    """Whether the emoji of this number, from 0, is one of every fifth, which only test data show."""
+    """Returns whether the emoji of this number, from 0, is one of every fifth, which only test data show."""
     return number % 5 == 4
 
 
 def is_dev(number: int) -> bool:
-    """Whether the emoji of this number, from 0, is one of every twentieth, which only data to validate on show."""
+    """Returns whether the emoji of this number, from 0, is one of every twentieth, which only data to validate on
+    show."""
     return number % 20 == 7
 
 

@@ -27,7 +27,7 @@ NEW = "new relation"
 
 
 PRESENCE = 2
-"""To learn from: at most so many things of a scene are asked for, and as many that are not there."""
+"""To learn from: at most this many things of a scene are asked for, and as many that are not there."""
 
 
 def open_emoji_questions(before_fetch: BeforeFetch) -> Splits[Dataset[ImageQuestion]]:
@@ -67,7 +67,7 @@ def with_questions(scene: Scene) -> CaptionedImage | None:
 
 
 def is_new(left: str, right: str) -> bool:
-    """Whether a pair of neighbours is one of those that training never asks for."""
+    """Returns whether a pair of neighbours is one of those that training never asks for."""
     return is_held_out(left, right)
 
 
@@ -104,14 +104,14 @@ def _of_count(scene: Scene) -> ImageQuestion:
 
 
 def _of_presence(scene: Scene, name: str) -> ImageQuestion:
-    """Whether something is there."""
+    """Returns whether something is there."""
     thing = next((thing for thing in scene.things if thing.drawing.name == name), None)
     article = "an" if name[0] in "aeiou" else "a"
     return _question(scene, f"is there {article} {name}?", "no" if thing is None else "yes", "presence", thing)
 
 
 def _of_relation(scene: Scene, alone: set[str], generator: np.random.Generator) -> list[ImageQuestion]:
-    """What stands left or right of something, the only one with its name."""
+    """Asks what stands left or right of something, the only one with its name."""
     found = _relations(scene, alone)
     return [found[int(generator.integers(len(found)))]] if found else []
 

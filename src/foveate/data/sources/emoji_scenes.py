@@ -7,7 +7,7 @@ from typing import Any
 from foveate.data.dataset import Dataset
 from foveate.data.images.boxes import BoxedImage
 from foveate.data.images.masks import MaskedImage
-from foveate.data.images.scenes import Drawing, Scene, Scenes
+from foveate.data.images.scenes import Scene, Scenes, Sprite
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.emoji_images import LICENCE, SIZE, is_dev, is_test, open_drawings
 from foveate.data.sources.source import Source
@@ -68,7 +68,7 @@ def open_emoji_scenes(
 ) -> Splits[Dataset[Any]]:
     """16,000 scenes to train on, 500 to validate on and 1,000 to test on, of different emoji: every twentieth is for
     validation, every fifth for the test. `make` makes images with boxes of them, or others."""
-    parts: dict[str, list[Drawing]] = {"train": [], "dev": [], "test": []}
+    parts: dict[str, list[Sprite]] = {"train": [], "dev": [], "test": []}
     for number, drawing in enumerate(open_drawings(before_fetch)):
         parts["test" if is_test(number) else "dev" if is_dev(number) else "train"].append(drawing)
     sets, first = [], 0

@@ -30,7 +30,7 @@ def write_examples(name: str, folder: Path, count: int) -> list[Path]:
     test = open_source(name, task=SOURCES[name].tasks[0]).test
     groups = [list(same) for _, same in islice(groupby(test, _file_of), count)]
     if not groups or not (hasattr(groups[0][0], "read") or hasattr(groups[0][0], "path")):
-        raise UserError(f"{name}: its examples are no images, sounds or walks; to see text, open the cache's file")
+        raise UserError(f"{name}: its examples are not images, sounds or walks; to see text, open the cache's file")
     folder.mkdir(parents=True, exist_ok=True)
     paths, lines = [], []
     for number, same in enumerate(groups, 1):
@@ -42,7 +42,7 @@ def write_examples(name: str, folder: Path, count: int) -> list[Path]:
 
 
 def _file_of(example: Any) -> object:
-    """What tells examples of one file from others: questions may be about the same image."""
+    """Returns what distinguishes examples of one file from others: questions may be about the same image."""
     return example.image if isinstance(example, ImageQuestion) else id(example)
 
 

@@ -111,7 +111,7 @@ def _first_items(walk_map: WalkMap, pose: Pose) -> dict[str, int]:
 
 
 TURNS = {0: [], 90: [RIGHT], 180: [RIGHT, RIGHT], 270: [LEFT]}
-"""The actions that turn by so many degrees."""
+"""The actions that turn by this many degrees."""
 
 KINDS: tuple[Callable[[WalkMap, Pose], list[Part]], ...] = (_turns, _steps, _faces, _faces)
 

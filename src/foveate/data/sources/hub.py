@@ -6,9 +6,9 @@ Only files that are asked for by name are fetched, and their sizes are checked b
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +24,9 @@ MOST_FILES = 200
 
 TIMEOUT = 30
 """Seconds to wait for an answer of the hub."""
+
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+"""Environment variables by which huggingface_hub asks no network."""
 
 _NAME = re.compile(r"(?:[A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9][\w.-]{0,95}")
 _REVISION = re.compile(r"\w[\w./-]{0,99}")
@@ -54,7 +57,7 @@ class HubFile:
 
 
 def is_hub_name(name: object) -> bool:
-    """Whether a name or path begins with "hub:"."""
+    """Returns whether a name or path begins with "hub:"."""
     return str(name).startswith(PREFIX)
 
 
@@ -63,7 +66,7 @@ def repository(name: str) -> Repository:
     path, mark, revision = name.removeprefix(PREFIX).partition("@")
     named = _NAME.fullmatch(path) and ".." not in name and not path.endswith(".git")
     if not named or (mark and not _REVISION.fullmatch(revision)):
-        raise UserError(f"{name} is no name of a hub's repository; it is hub:ORGANISATION/NAME, or with @REVISION")
+        raise UserError(f"{name} is not a name of a hub's repository; it is hub:ORGANISATION/NAME, or with @REVISION")
     return Repository(path, revision or None)
 
 
@@ -84,42 +87,48 @@ def fetch_files(
     """
 
     def fetch(folder: Path) -> None:
-        hub, endpoint = hub_library(), os.environ.get("HF_ENDPOINT") or None
-        with_files = {"repo_type": kind, "revision": found.revision, "files_metadata": True, "timeout": TIMEOUT}
-        info = _asked(found, partial(hub.HfApi(endpoint=endpoint).repo_info, found.name, **with_files))
-        listed = [HubFile(str(one.rfilename), int(one.size or 0)) for one in info.siblings or ()]
-        chosen = choose([file for file in listed if _is_plain(file.path)])
-        _check_sizes(found, chosen, most)
-        where = {"repo_type": kind, "revision": info.sha, "local_dir": folder, "endpoint": endpoint}
-        for file in chosen:
-            path = Path(_asked(found, partial(hub.hf_hub_download, found.name, file.path, **where)))
-            if path.stat().st_size != file.size:
-                raise UserError(f"{found}: {file.path} came with {path.stat().st_size:,} bytes, not {file.size:,}")
+        with hub_client(found) as hub:
+            endpoint = os.environ.get("HF_ENDPOINT") or None
+            with_files = {"repo_type": kind, "revision": found.revision, "files_metadata": True, "timeout": TIMEOUT}
+            info = hub.HfApi(endpoint=endpoint).repo_info(found.name, **with_files)
+            listed = [HubFile(str(one.rfilename), int(one.size or 0)) for one in info.siblings or ()]
+            chosen = choose([file for file in listed if _is_plain(file.path)])
+            _check_sizes(found, chosen, most)
+            where = {"repo_type": kind, "revision": info.sha, "local_dir": folder, "endpoint": endpoint}
+            for file in chosen:
+                path = Path(hub.hf_hub_download(found.name, file.path, **where))
+                if path.stat().st_size != file.size:
+                    raise UserError(f"{found}: {file.path} came with {path.stat().st_size:,} bytes, not {file.size:,}")
         shutil.rmtree(folder / ".cache", ignore_errors=True)  # notes of huggingface_hub about its downloads
 
     return fetched(found.folder(kind) + (f"--{part}" if part else ""), fetch, before_fetch)
 
 
-def hub_library() -> Any:
-    """huggingface_hub. Raises UserError where it is not installed."""
+@contextmanager
+def hub_client(found: Repository) -> Iterator[Any]:
+    """huggingface_hub, to ask for a repository or to send it one. Raises UserError for whatever it raises.
+
+    Reading a Hugging Face folder imports it without a network (`interop.huggingface`). Here it has one, unless the
+    environment forbids it.
+    """
     try:
         import huggingface_hub
     except ImportError:
         raise UserError("the hub needs the package huggingface_hub: pip install 'foveate[hub]'") from None
-    return huggingface_hub
-
-
-def _asked(found: Repository, ask: Callable[[], Any]) -> Any:
+    constants, before = huggingface_hub.constants, huggingface_hub.constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before and any(os.environ.get(name) for name in OFFLINE)
     try:
-        return ask()
+        yield huggingface_hub
     except UserError:
         raise
     except Exception as error:
         raise UserError(explain(found, error)) from None
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def explain(found: Repository, error: Exception) -> str:
-    """What an error of huggingface_hub means, in one line."""
+    """Explains an error of huggingface_hub in one line."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if "GatedRepoError" in kinds:
         return f"{found} is open only to those who accepted its terms: accept them on its page, then `hf auth login`"
@@ -127,6 +136,8 @@ def explain(found: Repository, error: Exception) -> str:
         return f"{found}: the repository has no such revision"
     if "RepositoryNotFoundError" in kinds:
         return f"the hub has no {found}, or it is private: `hf auth login` logs in"
+    if "OfflineModeIsEnabled" in kinds:
+        return f"{found}: {' or '.join(name for name in OFFLINE if os.environ.get(name))} is set, so no hub is asked"
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403):
         return f"the hub does not allow this for {found}: log in with `hf auth login`"
@@ -138,7 +149,7 @@ def explain(found: Repository, error: Exception) -> str:
 
 
 def _is_plain(path: str) -> bool:
-    """Whether a path stays in its folder and can be a file of it on every system."""
+    """Returns whether a path stays in its folder and can be a file of it on every system."""
     parts = path.split("/")
     return not set("\\:\0") & set(path) and all(part not in ("", ".", "..") for part in parts) and len(path) < 250
 

@@ -43,16 +43,16 @@ SPLITS = re.compile(r"(?:^|[/._-])(train|validation|valid|dev|test)(?=[/._-]|\d|
 
 
 @dataclass(frozen=True)
-class Table:
-    """What "hub:org/name:SPLIT:COLUMN,COLUMN" asks for. A split may have a part before it: "en/train"."""
+class HubTable:
+    """The table that "hub:org/name:SPLIT:COLUMN,COLUMN" names. A split may have a part before it: "en/train"."""
 
     found: Repository
     split: str
     columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, name: str) -> "Table":
-        """Raises UserError for what is no such name."""
+    def of(cls, name: str) -> "HubTable":
+        """Raises UserError for any other name."""
         path, *more = name.removeprefix(PREFIX).split(":")
         if len(more) > 2:
             raise UserError(
@@ -60,7 +60,7 @@ class Table:
             )
         split, columns = [*more, "", ""][:2]
         if not re.fullmatch(r"[\w.+/-]*", split) or ".." in split or split.startswith("/"):
-            raise UserError(f"{name}: {split} is no name of a split, such as train or en/train")
+            raise UserError(f"{name}: {split} is not a name of a split, such as train or en/train")
         return cls(repository(f"{PREFIX}{path}"), split or "train", tuple(filter(None, columns.split(","))))
 
 
@@ -69,7 +69,7 @@ def hub_text(name: str, form: Form, languages: tuple[str, str] | None, announce:
 
     Raises UserError, in one line, for a data set that is not there, has no table, or lacks the columns.
     """
-    table = Table.of(name)
+    table = HubTable.of(name)
     asked = json.dumps([table.split, table.columns, form, languages])
     key = hashlib.sha256(asked.encode()).hexdigest()[:8]
     end = {"prose": "txt"}.get(form, "tsv")
@@ -175,7 +175,7 @@ def _named(value: Any, names: list[str]) -> Any:
 
 
 def _write(
-    path: Path, rows: Iterable[dict[str, Any]], table: Table, form: Form, languages: tuple[str, str] | None
+    path: Path, rows: Iterable[dict[str, Any]], table: HubTable, form: Form, languages: tuple[str, str] | None
 ) -> None:
     columns: list[str] = []
     with path.open("w", encoding="utf-8") as file:
@@ -188,7 +188,7 @@ def _write(
         raise UserError(f"{table.found} has no rows")
 
 
-def _columns(row: dict[str, Any], table: Table, form: Form, languages: tuple[str, str] | None) -> list[str]:
+def _columns(row: dict[str, Any], table: HubTable, form: Form, languages: tuple[str, str] | None) -> list[str]:
     """The columns to read: those that were named, or those with a usual name."""
     wanted, there = COLUMNS[form], ", ".join(map(str, row))
     if table.columns:

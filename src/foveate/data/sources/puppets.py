@@ -25,7 +25,7 @@ SIZE = 96
 """Height and width in pixels."""
 
 FINER = 2
-"""Pictures are drawn so many times as large, and then reduced."""
+"""Pictures are drawn this many times as large, and then reduced."""
 
 LIMBS = {"arm": ("shoulder", "elbow", "wrist"), "leg": ("hip", "knee", "ankle")}
 

@@ -1,5 +1,6 @@
 """What a row of the table of sources says: which tasks it serves, what is fetched, how, and under which licence."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,3 +25,8 @@ class Source:
     the text, split; `before_fetch` (see `cache.fetched`) is called before something is fetched into the cache."""
     languages: tuple[str, ...] = ()
     """Where there are any: two of them make a pair."""
+
+
+def to_stderr(line: str) -> None:
+    """Print a line about what is fetched."""
+    print(line, file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unicodedata import normalize
 
 from foveate.data.dataset import Dataset
 from foveate.data.sounds.labelled import LabelledSound, labelled_sounds
@@ -47,6 +48,6 @@ def write_parts(folder: Path, sounds: Iterator[tuple[str, bytes, str]]) -> None:
 
 def plain_text(text: str) -> str:
     """A text in small letters without punctuation; empty where a digit, a sign or a remark in brackets stands in it."""
-    if not SPOKEN.fullmatch(text):
+    if not SPOKEN.fullmatch(normalize("NFC", text)):
         return ""
-    return " ".join(PUNCTUATION.sub(" ", text.replace("’", "'")).lower().split())
+    return " ".join(PUNCTUATION.sub(" ", normalize("NFC", text).replace("’", "'")).lower().split())

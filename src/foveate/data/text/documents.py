@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from foveate.data.folders import files_below
 from foveate.data.splits import together, within
-from foveate.data.text.files import TEXTS, Paths, as_paths, files_below, read_sentences
+from foveate.data.text.files import TEXTS, Paths, as_paths, read_sentences
 from foveate.data.text.scripts import count_words, word_spans
 from foveate.errors import UserError
 
@@ -44,7 +45,7 @@ class Paragraph(NamedTuple):
 
     place: str
     condition: str
-    """What a model may be told of the text that it is to write, such as its author or its decade."""
+    """Conditions that a model may get for the text that it is to write, such as its author or its decade."""
     text: str
 
 
@@ -70,8 +71,8 @@ class Passage(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What one pass over a text found."""
+class ProseCounts:
+    """The counts of one pass over paragraphs."""
 
     kept: int
     """Paragraphs."""
@@ -94,7 +95,7 @@ class Prose:
         self.name = name
         self._read = read
         self._keep = keep
-        self._counts: Counts | None = None
+        self._counts: ProseCounts | None = None
 
     @classmethod
     def from_paths(cls, paths: Paths) -> "Prose":
@@ -128,7 +129,7 @@ class Prose:
         return (paragraph for _, paragraph in self._numbered())
 
     def passages(self, words: int) -> Iterator[Passage]:
-        """The text in passages of whole sentences with at most so many words (parted by spaces) each.
+        """The text in passages of whole sentences with at most `words` words (separated by spaces) each.
 
         How the text is cut depends on no tokenizer, so the perplexities of two models on the same passages compare.
         A sentence with more words is cut.
@@ -154,7 +155,7 @@ class Prose:
         """The distinct conditions of the paragraphs, in alphabetical order."""
         return sorted({paragraph.condition for paragraph in self})
 
-    def check(self) -> Counts:
+    def check(self) -> ProseCounts:
         """Read everything once (and only once, however often this is called) and count.
 
         Raises UserError on whatever is wrong with the files, and when there is no text.
@@ -163,7 +164,7 @@ class Prose:
             lengths = [count_words(paragraph.text) for paragraph in self]
             if not lengths:
                 raise UserError(f"{self.name}: there is no text in it")
-            self._counts = Counts(len(lengths), sum(lengths))
+            self._counts = ProseCounts(len(lengths), sum(lengths))
         return self._counts
 
     @property
@@ -194,7 +195,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _grouped(parts: Iterable[str], words: int) -> Iterator[tuple[str, ...]]:
-    """Consecutive sentences in groups of at most so many words; a longer one alone."""
+    """Consecutive sentences in groups of at most `words` words; a longer one alone."""
     group: list[str] = []
     count = 0
     for part in parts:
@@ -209,7 +210,7 @@ def _grouped(parts: Iterable[str], words: int) -> Iterator[tuple[str, ...]]:
 
 
 def _cut(sentence: str, words: int) -> Iterator[str]:
-    """A sentence in pieces of so many words, the last of them shorter."""
+    """A sentence in pieces of `words` words, the last of them shorter."""
     if count_words(sentence) <= words:
         yield sentence
         return

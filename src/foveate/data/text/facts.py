@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from foveate.data.dataset import Dataset
-from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.data.table import ANSWER, CONTEXT, QUESTION, read_table
+from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 
 
@@ -30,14 +31,9 @@ def text_questions(paths: Paths) -> Dataset[TextQuestion]:
     if len(paths) != 1:
         raise UserError(f"questions about texts are one table; {len(paths)} were given")
     path, found = paths[0], []
-    for number, line in enumerate(read_sentences(path), 1):
-        if not line:
-            continue
-        parts = [part.strip() for part in line.split("\t")]
-        if len(parts) != 3 or not all(parts):
-            raise UserError(f"{path}, line {number}: tabs must stand between a text, a question and its answer")
-        text, question, answer = parts
-        found.append(TextQuestion(f"line {number} of {path.name}", text, question, answer))
+    for row in filter(None, read_table(path, (CONTEXT, QUESTION, ANSWER))):
+        text, question, answer = row.cells
+        found.append(TextQuestion(f"line {row.line} of {path.name}", text, question, answer))
     if not found:
         raise UserError(f"{path}: there is no question in it")
     return Dataset(path.name, found, "questions", [f"{len({one.text for one in found}):,} texts"])

@@ -1,4 +1,4 @@
-"""Lines of text as the user gives them, in files, streams and arguments; what is no text is told with its place."""
+"""Lines of text as the user gives them, in files, streams and arguments; what is not text is reported with its line."""
 
 import gzip
 import hashlib
@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from foveate.data.folders import files_below
 from foveate.errors import UserError, show_value
 
 TEXTS = (".txt", ".txt.gz")
 """How the names of the texts in a folder end."""
 
 MOST_BYTES_OF_LINE = 4 * 2**20
-"""A longer line is no sentence, document or row of a table, and would be held in memory many times over."""
+"""A longer line is not a sentence, document or row of a table, and would be held in memory many times over."""
 
 MOST_EXPANSION = 50
 """A compressed file of text grows to ten times its size at most; one that grows more than this was made to do harm."""
@@ -30,11 +31,6 @@ CATALOGUES = (".mo", ".po")
 """How the names of the gettext catalogues in a folder end."""
 
 
-def files_below(folder: Path, endings: tuple[str, ...]) -> list[Path]:
-    """What is read of a folder, which may hold other files too, in alphabetical order."""
-    return sorted(file for file in folder.rglob("*") if file.name.endswith(endings) and file.is_file())
-
-
 Paths = str | Path | Iterable[str | Path]
 """One path or several, as they are written in Python."""
 
@@ -44,7 +40,7 @@ def as_paths(given: Paths) -> tuple[Path, ...]:
     try:
         return (Path(given),) if isinstance(given, str | Path) else tuple(map(Path, given))
     except TypeError:
-        raise UserError(f"{show_value(given)} is no path, and no list of paths") from None
+        raise UserError(f"{show_value(given)} is neither a path nor a list of paths") from None
 
 
 def digest(path: Path) -> str:
@@ -89,18 +85,6 @@ def read_lines(origin: Path | Iterable[bytes]) -> Iterator[str]:
     return (unicodedata.normalize("NFC", line).rstrip("\r\n") for line in lines)
 
 
-def utf8(text: str) -> str:
-    """The text of an argument, whose bytes are whatever the shell gave, in Unicode NFC as those of files.
-
-    Raises UserError where they are not UTF-8.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UserError(f"the text {text!r} is not UTF-8") from None
-    return unicodedata.normalize("NFC", text)
-
-
 def file_lines(path: Path) -> Iterator[str]:
     """The lines of a file as they are, with their ends. Raises UserError as `read_lines`."""
     try:
@@ -135,7 +119,7 @@ def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
     for number, line in enumerate(_bounded(stream), 1):
         if len(line) > MOST_BYTES_OF_LINE:
             raise UserError(
-                f"line {number} of {name} is longer than {MOST_BYTES_OF_LINE // 2**20} MiB: part it into lines"
+                f"line {number} of {name} is longer than {MOST_BYTES_OF_LINE // 2**20} MiB: split it into lines"
             )
         try:
             text = line.decode()

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from foveate.data.splits import together, within
-from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.data.table import LABEL, TEXT, read_table
+from foveate.data.text.files import Paths, as_paths
 from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError
 
 MANY_LABELS = 20
-"""Up to so many different labels nobody is asked whether they are labels."""
+"""With at most this many different labels, the user is never asked whether the columns are in the right order."""
 
 
 class Labelled(NamedTuple):
@@ -43,7 +44,7 @@ def question_columns(name: str, decided: int, labels: str, read: int, texts: str
 
 @dataclass(frozen=True)
 class LabelledCounts:
-    """What one pass over labelled text found."""
+    """The counts of one pass over labelled text."""
 
     kept: int
     empty: int
@@ -55,7 +56,7 @@ class LabelledCounts:
 class LabelledText(StreamedText):
     """Labelled texts in the order of their lines, read anew at each iteration; a file is never held in memory.
 
-    Texts and labels are in Unicode NFC, without surrounding space. Empty lines are left out, counted, and told by
+    Texts and labels are in Unicode NFC, without surrounding space. Empty lines are left out, counted, and reported by
     `report`. What is wrong with a file is a UserError that names the line, raised when a pass reaches it: `check()`
     makes a whole pass, so that nothing fails later.
     """
@@ -83,7 +84,7 @@ class LabelledText(StreamedText):
 
     @classmethod
     def from_paths(cls, paths: Paths) -> "LabelledText":
-        """What a user names: one file."""
+        """Opens what a user names: one file."""
         paths = as_paths(paths)
         if len(paths) != 1:
             raise UserError(f"labelled text is one file of label<TAB>text lines; {len(paths)} files were given")
@@ -162,17 +163,4 @@ class LabelledText(StreamedText):
 
 
 def _read(path: Path) -> Iterator[Labelled | None]:
-    return (_example(path, number, line) for number, line in enumerate(read_sentences(path), 1))
-
-
-def _example(path: Path, number: int, line: str) -> Labelled | None:
-    """What stands on a line, which has no space around it: an empty side leaves no tab."""
-    if not line:
-        return None
-    tabs = line.count("\t")
-    if tabs != 1:
-        raise UserError(
-            f"{path}, line {number}: {tabs} tabs, where one tab must part a label from its text (neither may be empty)"
-        )
-    label, text = line.split("\t")
-    return Labelled(number, label.strip(), text.strip())
+    return (row and Labelled(row.line, *row.cells) for row in read_table(path, (LABEL, TEXT)))

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from foveate.data.dataset import Dataset
-from foveate.data.text.files import Paths, as_paths
-from foveate.data.text.preferences import read_table
+from foveate.data.table import FIRST, LABEL, SECOND
+from foveate.data.text.files import Paths
+from foveate.data.text.preferences import read_pairs
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,4 @@ class LabelledPair:
 
 def read_labelled_pairs(paths: Paths) -> Dataset[LabelledPair]:
     """Files of `label<TAB>first<TAB>second` on each line. Raises UserError, which names the line, for any other."""
-    paths = as_paths(paths)
-    wrong = "two tabs must part a label, a text and another text; none may be empty"
-    return read_table(paths, lambda place, parts: LabelledPair(place, *parts), 3, wrong)
+    return read_pairs(paths, LabelledPair, (LABEL, FIRST, SECOND))

@@ -17,7 +17,7 @@ from foveate.limits import check_file
 from foveate.special_tokens import LEARNED
 
 SPELLINGS = 2**14
-"""Features of spelling are told apart by a number below this, the rest of a hash: no table of them need be kept."""
+"""Features of spelling are distinguished by a number below this, the rest of a hash: no table of them need be kept."""
 
 RESERVED = LEARNED.first_word
 """Numbers before those of the words."""

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch, Tokenizer, label_batch
 from foveate.data.ragged import Numbers, padded
+from foveate.data.text.scripts import in_word
 from foveate.data.tokens.tokenizers import MASK
 from foveate.special_tokens import SpecialTokens
 
@@ -23,7 +24,7 @@ SEPARATOR = "[SEP]"
 
 @runtime_checkable
 class Hiding(Protocol):
-    """How a family of models learns to fill in words. A row of tokens begins with the start token."""
+    """The way in which a family of models learns to fill in words. A row of tokens begins with the start token."""
 
     def hide(self, rows: Sequence[Numbers], generator: np.random.Generator | None) -> Batch:
         """A batch to learn from, with inputs for the model and the hidden tokens as labels.
@@ -79,7 +80,7 @@ class Masked:
 
 
 def hidden_places(row: Numbers, share: float, generator: np.random.Generator | None, special: SpecialTokens) -> Numbers:
-    """Places of a share of the words of a row, at least one of them, in their order; special tokens are no words."""
+    """Places of a share of the words of a row, at least one of them, in their order; special tokens are not words."""
     generator = generator or np.random.default_rng(zlib.crc32(row.tobytes()))
     words = np.flatnonzero(row >= special.first_word)
     if not len(words):
@@ -110,7 +111,7 @@ def encode_question(text: str, tokenizer: Tokenizer) -> tuple[list[int], list[in
 
 def _continued(part: str, tokenizer: Tokenizer) -> list[int]:
     """The tokens of what follows a word: punctuation right after it is not the beginning of a word."""
-    if part[0].isspace() or part[0].isalnum():
+    if part[0].isspace() or in_word(part[0]):
         return tokenizer.encode([part])[0]
     letter, whole = tokenizer.encode(["a", f"a{part}"])
     return whole[len(letter) :]

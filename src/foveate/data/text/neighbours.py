@@ -21,7 +21,7 @@ class BothWays:
     """Every word is predicted from both sides, so none is hidden.
 
     inputs: `characters` (B, T, K), `lengths` (B,). labels (B, 2 T): the word after each word, then the word before
-    each word; the start token, which is no word, is read and not predicted.
+    each word; the start token, which is not a word, is read and not predicted.
     """
 
     tokenizer: OpenVocabulary

@@ -25,8 +25,8 @@ class TokenPair(NamedTuple):
     target: Numbers
 
 
-class Side(NamedTuple):
-    """How one side of all pairs is read."""
+class SideTokenizer(NamedTuple):
+    """The tokenizer of one side of all pairs, and the tokens around its texts."""
 
     tokenizer: Tokenizer
     begin: Sequence[int]
@@ -62,15 +62,15 @@ class TokenPairs(Sequence[TokenPair]):
 class PairBuckets:
     """The buckets of a text that may be larger than memory; iterating tokenises those that are not kept.
 
-    Pairs with more than `max_length` tokens on a side (those around it not counted) are left out, counted, and told by
-    `report`.
+    Pairs with more than `max_length` tokens on a side (those around it not counted) are left out, counted, and
+    reported by `report`.
     """
 
     def __init__(
         self,
         text: ParallelText,
         batching: Batching[Any],
-        sides: tuple[Side, Side],
+        sides: tuple[SideTokenizer, SideTokenizer],
         max_length: int,
         size: int = 100_000,
     ) -> None:

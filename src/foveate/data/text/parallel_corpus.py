@@ -11,6 +11,7 @@ import numpy as np
 
 from foveate.data.gettext.catalogues import Catalogues
 from foveate.data.splits import draws, within
+from foveate.data.table import SOURCE, TARGET, read_table
 from foveate.data.text.files import CATALOGUES, Paths, as_paths, file_lines
 from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError
@@ -25,8 +26,8 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What one pass over a text found."""
+class PairCounts:
+    """The counts of one pass over sentence pairs."""
 
     kept: int
     empty: int
@@ -41,7 +42,7 @@ class ParallelText(StreamedText):
     """Sentence pairs in the order of their lines, read anew at each iteration; files are never held in memory.
 
     Iterating yields `(source, target)` in Unicode NFC without surrounding space; `pairs()` gives the line numbers too.
-    Pairs with an empty side are left out, counted, and told by `report`. What is wrong with a file is a UserError,
+    Pairs with an empty side are left out, counted, and reported by `report`. What is wrong with a file is a UserError,
     raised when a pass reaches it: `check()` makes a whole pass, so that nothing fails later.
     """
 
@@ -65,7 +66,7 @@ class ParallelText(StreamedText):
         self._read = read
         self._keep = keep
         self._left_out = left_out
-        self._counts: Counts | None = None
+        self._counts: PairCounts | None = None
 
     @classmethod
     def from_files(cls, source: Path | str, target: Path | str) -> "ParallelText":
@@ -77,7 +78,7 @@ class ParallelText(StreamedText):
     def from_tsv(cls, path: Path | str, name: str | None = None) -> "ParallelText":
         """One file, plain or .gz, with `source<TAB>target` on each line."""
         path = Path(path)
-        return cls(name or path.name, lambda: _read_tsv(path))
+        return cls(name or path.name, lambda: _read_rows(path))
 
     @classmethod
     def from_catalogues(
@@ -90,7 +91,7 @@ class ParallelText(StreamedText):
 
     @classmethod
     def from_paths(cls, paths: Paths, languages: tuple[str, str] | None = None) -> "ParallelText":
-        """What a user names: one TSV, a source and a target file, or folders of catalogues in two languages."""
+        """Opens what a user names: one TSV, a source and a target file, or folders of catalogues in two languages."""
         paths = as_paths(paths)
         if paths and all(path.is_dir() for path in paths):
             if languages is None:
@@ -120,7 +121,7 @@ class ParallelText(StreamedText):
 
     def held_out(self, every: int) -> tuple["ParallelText", "ParallelText"]:
         """The text without about one of `every` of its pairs, and these: no sentence of theirs, in any letter case,
-        stands in the rest. Which pairs depends on the text alone. Raises UserError where none can be parted from it."""
+        stands in the rest. Which pairs depends on the text alone. Raises UserError where none can be separated."""
         lines = np.fromiter((pair.line for pair in self.pairs()), np.int64)
         drawn = draws(self)
         chosen = drawn < np.sort(drawn)[len(lines) // every]
@@ -130,7 +131,7 @@ class ParallelText(StreamedText):
             )
         held = frozenset(lines[chosen].tolist())
         rest = self.part(self.name, lambda line: line not in held)
-        # what the reader leaves out is told once, by the rest
+        # what the reader leaves out is reported once, by the rest
         return rest, ParallelText(f"{self.name}, held out", self._read, self.notes, held.__contains__)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
@@ -145,7 +146,7 @@ class ParallelText(StreamedText):
     def targets(self) -> Iterator[str]:
         return (target for _, target in self)
 
-    def check(self) -> Counts:
+    def check(self) -> PairCounts:
         """Read everything once (and only once, however often this is called) and count.
 
         Raises UserError on whatever is wrong with the files, and when no pair is left.
@@ -163,7 +164,7 @@ class ParallelText(StreamedText):
                 raise UserError(f"{self.name}: no pair is left; left out: {_told(left_out)}")
             if not kept:
                 raise UserError(f"{self.name}: none of the {empty:,} pairs has text on both sides")
-            self._counts = Counts(kept, empty, first_empty, left_out)
+            self._counts = PairCounts(kept, empty, first_empty, left_out)
         return self._counts
 
     @property
@@ -210,13 +211,6 @@ def _unequal(shorter: Path, longer: Path, first_odd: int, rest: Iterable[str]) -
     )
 
 
-def _read_tsv(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(file_lines(path), 1):
-        tabs = line.count("\t")
-        if tabs == 1:
-            source, target = line.split("\t")
-            yield source, target
-        elif not line.strip():
-            yield "", ""
-        else:
-            raise UserError(f"{path}, line {number}: {tabs} tabs, where one tab must part source and target")
+def _read_rows(path: Path) -> Iterator[tuple[str, str]]:
+    for row in read_table(path, (SOURCE, TARGET), empty_cells=True):
+        yield ("", "") if row is None else (row.cells[0], row.cells[1])

@@ -11,7 +11,8 @@ from foveate.contracts import IGNORE, Batch, Tokenizer
 from foveate.data.batching import Batching
 from foveate.data.dataset import Dataset, Example
 from foveate.data.ragged import padded
-from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.data.table import BETTER, WORSE, Column, read_table
+from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 
 TOKENIZER = "tokenizer.json"
@@ -38,26 +39,21 @@ class Preference:
 
 def read_preferences(paths: Paths) -> Dataset[Preference]:
     """Files of `better<TAB>worse` on each line. Raises UserError, which names the line, for any other."""
-    paths = as_paths(paths)
-    wrong = "one tab must stand between the better text and the worse one"
-    return read_table(paths, lambda place, parts: Preference(place, *parts), 2, wrong)
+    return read_pairs(paths, Preference, (BETTER, WORSE))
 
 
-def read_table(paths: Paths, make: Callable[[str, Sequence[str]], Made], columns: int, wrong: str) -> Dataset[Made]:
-    """An example made of each line's place and its texts, parted by tabs; empty lines are left out.
+def read_pairs(paths: Paths, make: Callable[..., Made], columns: Sequence[Column]) -> Dataset[Made]:
+    """An example made of the place and the cells of each row; empty rows are left out.
 
-    Raises UserError, which names the line and says what is `wrong`, for one that has not so many texts.
+    Raises UserError, which names the line, for a row of other columns, and where there is no row.
     """
     paths = as_paths(paths)
-    examples = []
-    for path in paths:
-        for number, line in enumerate(read_sentences(path), 1):
-            if not line.strip():
-                continue
-            parts = [part.strip() for part in line.split("\t")]
-            if len(parts) != columns or not all(parts):
-                raise UserError(f"{path}, line {number}: {wrong}")
-            examples.append(make(f"line {number} of {path.name}", parts))
+    examples = [
+        make(f"line {row.line} of {path.name}", *row.cells)
+        for path in paths
+        for row in read_table(path, columns)
+        if row is not None
+    ]
     if not examples:
         raise UserError(f"{paths[0]}: there is no pair in it")
     return Dataset(paths[0].name, examples, "pairs")
@@ -83,9 +79,31 @@ class PreferenceBatching(Batching[Preference]):
     longest: int | None = None
 
     def prepare(self, dataset: Dataset[Preference]) -> list[tuple[list[int], list[int]]]:
-        better = self.tokenizer.encode([example.better for example in dataset])
-        worse = self.tokenizer.encode([example.worse for example in dataset])
-        return list(zip(better, worse, strict=True))
+        """The tokens of both texts that are read."""
+        better, worse = self._tokens(dataset)
+        return [(one[: self.longest], other[: self.longest]) for one, other in zip(better, worse, strict=True)]
+
+    def different(self, dataset: Dataset[Preference]) -> Dataset[Preference]:
+        """The pairs whose texts differ in what is read of them; notes count the others, and the texts that are cut.
+
+        Raises UserError where there is none.
+        """
+        better, worse = self._tokens(dataset)
+        most, kept, cut = self.longest, list[Preference](), 0
+        for example, one, other in zip(dataset, better, worse, strict=True):
+            cut += most is not None and max(len(one), len(other)) > most
+            kept += [example] if one[:most] != other[:most] else []
+        within = f" in the first {most:,} tokens, which the model reads" if cut else " to the model"
+        if not kept:
+            raise UserError(f"{dataset.name}: the two texts of each pair are equal{within}: there is nothing to learn")
+        notes = [f"{cut:,} have a text that is cut after {most:,} tokens"] if cut else []
+        if len(kept) < len(dataset):
+            notes.append(f"left out: {len(dataset) - len(kept):,} whose texts are equal{within}")
+        return Dataset(dataset.name, kept, dataset.unit, (*dataset.notes, *notes)) if notes else dataset
+
+    def _tokens(self, dataset: Dataset[Preference]) -> list[list[list[int]]]:
+        texts = [example.better for example in dataset], [example.worse for example in dataset]
+        return [self.tokenizer.encode(side) for side in texts]
 
     def cost(self, prepared: Any) -> int:
         """Tokens of both texts as they are filled up."""

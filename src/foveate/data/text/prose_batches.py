@@ -34,7 +34,7 @@ def encode_passages(
     most: float = math.inf,
     conditions: Mapping[str, int] = MappingProxyType({}),
 ) -> list[PassageTokens]:
-    """The passages of at most so many tokens. They are read once, in pieces."""
+    """The passages of at most `most` tokens. They are read once, in pieces."""
     return list(stream_passages(passages, tokenizer, most, conditions))
 
 
@@ -81,7 +81,8 @@ def encode_sentences(passages: Sequence[Passage], tokenizer: Tokenizer) -> list[
 
 
 def paragraph_inputs(paragraphs: Sequence[Sequence[Sequence[int]]], special: SpecialTokens) -> dict[str, torch.Tensor]:
-    """What a hierarchical auto-encoder reads of paragraphs of sentences of token ids, the empty last ones included.
+    """Makes the inputs of a hierarchical auto-encoder of paragraphs of sentences of token ids, the empty last ones
+    included.
 
     `source` (P, S), the sentences one below the other, each with an end token, padded; `source_lengths` (P,);
     `paragraphs` (B, K), the rows of each paragraph's sentences, filled up with 0; `paragraph_lengths` (B,).

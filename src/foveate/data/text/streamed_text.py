@@ -10,8 +10,8 @@ from foveate.data.text.files import examples_digest
 
 
 @runtime_checkable
-class Counted(Protocol):
-    """What one pass over a text found."""
+class Counts(Protocol):
+    """The counts of one pass over a text."""
 
     @property
     def kept(self) -> int:
@@ -25,7 +25,7 @@ class StreamedText(Dataset[Any]):
     def __iter__(self) -> Iterator[Any]: ...
 
     @abstractmethod
-    def check(self) -> Counted:
+    def check(self) -> Counts:
         """Read everything once (and only once, however often this is called) and count. Raises UserError."""
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Buckets of a text with so many rows that what is noted of each of them would fill memory."""
+"""Buckets of a text with too many rows to hold a record of each in memory."""
 
 from collections.abc import Iterator
 from typing import Any

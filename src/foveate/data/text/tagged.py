@@ -75,7 +75,7 @@ def _pair(path: Path, number: int, line: str) -> tuple[str, str]:
     tabs = line.count("\t")
     if tabs != 1:
         raise UserError(
-            f"{path}, line {number}: {tabs} tabs, where one tab must part a word from its tag (neither may be empty)"
+            f"{path}, line {number}: {tabs} tabs, but one tab must separate a word from its tag (neither may be empty)"
         )
     word, tag = line.split("\t")
     return word.strip(), tag.strip()

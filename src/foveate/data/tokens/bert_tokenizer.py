@@ -7,13 +7,13 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
+from foveate.data.tokens.public_settings import obey_settings
 from foveate.data.tokens.tokenizers import SubwordTokenizer, is_own, load_tokenizer, open_library, read_tokenizer
 from foveate.errors import UserError
-from foveate.files import read_json
 from foveate.limits import check_file
 from foveate.special_tokens import Role, SpecialTokens
 
-TOKENIZER, VOCABULARY, CONFIG = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
+TOKENIZER, VOCABULARY = "tokenizer.json", "vocab.txt"
 
 CLASS = ("[CLS]", "<s>")
 """What a text begins with, in BERT's and in RoBERTa's vocabulary."""
@@ -58,10 +58,9 @@ class BertTokenizer:
         """The tokenizer of a folder. Raises UserError where there is none, or it is damaged."""
         try:
             if (folder / TOKENIZER).is_file():
-                return cls(open_library(folder / TOKENIZER))
+                return cls(obey_settings(open_library(folder / TOKENIZER), folder))
             if (folder / VOCABULARY).is_file():
-                config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
-                return cls(_word_pieces(folder / VOCABULARY, bool(config.get("do_lower_case", True))))
+                return cls(obey_settings(_word_pieces(folder / VOCABULARY), folder))
         except UserError:
             raise
         except Exception as error:  # the library raises nothing more precise
@@ -89,7 +88,7 @@ class BertTokenizer:
         return [*self.begin, *found.ids, *self.end], [*around, *found.offsets, *around]
 
     def encode_question(self, text: str) -> list[int]:
-        """The ids of a text between those of its begin and end, in which [MASK] and [SEP] are no ordinary text."""
+        """The ids of a text between those of its begin and end, in which [MASK] and [SEP] are not ordinary text."""
         if "mask" not in self.special:
             raise UserError("the vocabulary has neither [MASK] nor <mask>")
         names = {"[MASK]": self.special.mask, "[SEP]": self.special.separator}
@@ -134,13 +133,14 @@ def _number(tokenizer: Tokenizer, names: Sequence[str]) -> int | None:
     return next((number for name in names if (number := tokenizer.token_to_id(name)) is not None), None)
 
 
-def _word_pieces(vocabulary: Path, lowercase: bool) -> Tokenizer:
-    """BERT's tokenizer (WordPiece, Schuster and Nakajima 2012) with the vocabulary of a file, one entry a line."""
+def _word_pieces(vocabulary: Path) -> Tokenizer:
+    """BERT's tokenizer (WordPiece, Schuster and Nakajima 2012) with the vocabulary of a file, one entry a line, for
+    lower case."""
     check_file(vocabulary)
     entries = vocabulary.read_text(encoding="utf-8").split("\n")
     table: Any = {entry: number for number, entry in enumerate(entries) if entry}
     tokenizer = Tokenizer(models.WordPiece(vocab=table, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix=_CONTINUES)
     tokenizer.add_special_tokens([name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in table])

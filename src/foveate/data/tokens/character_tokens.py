@@ -64,7 +64,7 @@ class CharacterTokenizer:
 
 
 def teacher_forcing(texts: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
-    """What a decoder is given, the start token and the tokens, and its labels, the tokens and the end token."""
+    """Returns the inputs of a decoder, the start token and the tokens, and its labels, the tokens and the end token."""
     longest = max(map(len, texts)) + 1
     target, labels = torch.full((len(texts), longest), LEARNED.pad), torch.full((len(texts), longest), IGNORE)
     for row, tokens in enumerate(texts):

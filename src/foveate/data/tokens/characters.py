@@ -13,14 +13,14 @@ from foveate.data.ragged import Numbers
 from foveate.data.tokens.tokenizers import SPACE, UNKNOWN, SubwordTokenizer
 
 BEGIN_TEXT, END_TEXT, BEGIN_WORD, END_WORD, FILL = range(257, 262)
-"""Characters that are no bytes. Byte b is the character b + 1, and 0 fills words that are padding: the numbers of the
+"""Characters that are not bytes. Byte b is the character b + 1, and 0 fills words that are padding: the numbers of the
 published ELMo."""
 
 LONGEST = 50
 """Characters of a word, BEGIN_WORD and END_WORD included. Longer words are cut."""
 
 WIDEST = 7
-"""Every word is filled up by at least so many characters, if it is not cut: no filter is wider."""
+"""Every word is filled up by at least this many characters, if it is not cut: no filter is wider."""
 
 
 def spell(words: Iterable[str]) -> Numbers:

@@ -10,7 +10,7 @@ from foveate.errors import UserError
 
 @dataclass(frozen=True)
 class Message:
-    """What somebody says in a chat."""
+    """A message in a chat."""
 
     role: str
     """"system", "user" or "assistant"."""
@@ -51,7 +51,7 @@ class ChatML:
         return f"{before}{ChatML.end}\n<|im_start|>user\n{message.strip()}{ChatML.end}\n<|im_start|>assistant\n"
 
     def last_of_user(self, text: str) -> str:
-        """What the user said last in a chat as text; all of a text in which no user speaks."""
+        """Returns the user's last message in a chat as text; all of a text in which no user speaks."""
         _, spoke, message = text.rpartition("<|im_start|>user\n")
         return message.partition(ChatML.end)[0] if spoke else text
 

@@ -1,4 +1,4 @@
-"""Errors of tokenizers' library, which is written in Rust: told in one line instead of the library's own pages."""
+"""Errors of tokenizers' library, which is written in Rust: reported in one line instead of the library's own pages."""
 
 import os
 import threading
@@ -15,7 +15,7 @@ _writes = threading.RLock()
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether an error is a panic of Rust's, which is no Exception, and whose class cannot be imported."""
+    """Returns whether an error is a panic of Rust's, which is no Exception, and whose class cannot be imported."""
     return type(error).__name__ == "PanicException"
 
 

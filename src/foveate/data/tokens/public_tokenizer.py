@@ -2,13 +2,16 @@
 `spiece.model`."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
+from foveate.data.text.scripts import continues_word
 from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
+from foveate.data.tokens.public_settings import CONFIG, obey_settings, read_settings
 from foveate.data.tokens.sentencepiece_model import MODEL, NAMES, load_sentencepiece
 from foveate.data.tokens.tokenizers import open_library
 from foveate.errors import UserError
@@ -16,7 +19,7 @@ from foveate.files import read_json, written
 from foveate.limits import check_file
 from foveate.special_tokens import Role, SpecialTokens
 
-TOKENIZER, CONFIG, VOCABULARY, MERGES = "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"
+TOKENIZER, VOCABULARY, MERGES = "tokenizer.json", "vocab.json", "merges.txt"
 
 ROLES: dict[Role, str] = {
     "pad": "pad_token",
@@ -46,12 +49,12 @@ class PublicTokenizer:
     @classmethod
     def load(cls, folder: Path) -> "PublicTokenizer":
         """The tokenizer of a folder. Raises UserError where there is none, or it is damaged."""
-        config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+        config = read_settings(folder)
         try:
             if (folder / TOKENIZER).is_file():
-                return cls(open_library(folder / TOKENIZER), config)
+                return cls(obey_settings(open_library(folder / TOKENIZER), folder), config)
             if (folder / VOCABULARY).is_file() and (folder / MERGES).is_file():
-                return cls(byte_level(str(folder / VOCABULARY), str(folder / MERGES)), config)
+                return cls(obey_settings(byte_level(str(folder / VOCABULARY), str(folder / MERGES)), folder), config)
             if (folder / MODEL).is_file():
                 with told_in_one_line(f"{folder / MODEL} is damaged"):
                     return cls(load_sentencepiece(folder / MODEL, config), {**NAMES, **config})
@@ -124,16 +127,8 @@ class PublicTokenizer:
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """Names of tokens: a word's first piece plain, a later one with a leading '·', special tokens by name."""
         special = {number for number, token in self._tokenizer.get_added_tokens_decoder().items() if token.special}
-        found = []
-        for before, token in zip([None, *tokens], tokens, strict=False):
-            text = self._tokenizer.decode([token], skip_special_tokens=False)
-            name = self._tokenizer.id_to_token(token)
-            if token in special or REPLACEMENT in text or not text:
-                found.append(name if name is not None else str(token))
-                continue
-            last = "" if before is None or before in special else self._tokenizer.decode([before])[-1:]
-            found.append(f"·{text}" if text[:1].isalnum() and last.isalnum() else text.strip(" ") or text)
-        return found
+        names = [self._tokenizer.id_to_token(token) for token in tokens]
+        return name_pieces(tokens, names, special, partial(self._tokenizer.decode, skip_special_tokens=False))
 
     def save(self, path: Path) -> None:
         """Write `tokenizer.json`."""
@@ -152,6 +147,36 @@ class PublicTokenizer:
         return json.dumps(first | self.config, indent=2) + "\n"
 
 
+def name_pieces(
+    tokens: Sequence[int], names: Sequence[str | None], special: Collection[int], decode: Callable[[list[int]], str]
+) -> list[str]:
+    """What tokens are called in pictures: a special token and one without characters of its own by its name in the
+    vocabulary, any other by the text that it adds to the token before it."""
+    before = [None if one in special else one for one in [None, *tokens]]
+    pairs = [*zip(before, tokens, strict=False)]
+    known = {pair: _added_text(decode, *pair) for pair in dict.fromkeys(pairs)}
+    # A model may have more token ids than its tokenizer; these have no names.
+    return [
+        (name if pair[1] in special else known[pair] or name) or str(pair[1])
+        for pair, name in zip(pairs, names, strict=True)
+    ]
+
+
+def _added_text(decode: Callable[[list[int]], str], before: int | None, token: int) -> str:
+    """The text that a token adds to the one before it, with a leading '·' where it goes on with a word; empty for an
+    incomplete character.
+
+    Alone, many tokenizers decode a token without its space.
+    """
+    first = "" if before is None else decode([before])
+    first = "" if REPLACEMENT in first else first
+    both = decode([before, token] if first and before is not None else [token])
+    if REPLACEMENT in both or not both.startswith(first):
+        return ""
+    added = both.removeprefix(first)
+    return f"·{added}" if continues_word(first, added) else added.strip(" ") or added
+
+
 def byte_level(vocabulary: Any, merges: Any, digits: bool = False, special: Iterable[str] = ()) -> Tokenizer:
     """The tokenizer of GPT-2: byte-level BPE, of files or of a table of ids and a list of pairs.
 
@@ -165,8 +190,8 @@ def byte_level(vocabulary: Any, merges: Any, digits: bool = False, special: Iter
         special = ["<|endoftext|>"] if "<|endoftext|>" in vocabulary else special
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     words = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    apart = [pre_tokenizers.Digits(individual_digits=True)] if digits else []
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*apart, words])
+    apart = pre_tokenizers.Digits(individual_digits=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([apart, words]) if digits else words
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
     return tokenizer

@@ -1,13 +1,13 @@
 """Vocabularies of subwords, words and characters, by the `tokenizers` library, behind foveate's own token ids."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+from foveate.data.text.scripts import continues_word, in_word
 from foveate.data.tokens.library_panics import told_in_one_line
 from foveate.data.tokens.word_cache import WordCache
 from foveate.data.tokens.word_counts import WordCounts
@@ -33,7 +33,7 @@ a single digit, a run of punctuation; each with the space before it."""
 CHARACTERS = "."
 
 PIECES = rf"{SPACE}[^{SPACE}]+"
-"""What spaces part."""
+"""Splits at spaces."""
 
 JOINT = "@@( |$)"
 """The end of a piece that does not end its word, as subword-nmt writes it: "Was@@ ser@@ ball"."""
@@ -117,7 +117,7 @@ def train_words(
     """Learns the `size` most frequent words (see WORDS), the four special entries included; any other is unknown.
 
     A word that occurs once is not learned, so that a model meets unknown words in training. Raises UserError when there
-    is no text.
+    is not text.
     """
     trainer = trainers.WordLevelTrainer(
         vocab_size=size, min_frequency=2, special_tokens=[*SPECIAL, *special], show_progress=False
@@ -220,7 +220,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
 def open_library(path: Path) -> Tokenizer:
     """The library's tokenizer in a file that is there. Raises UserError for one that is too large or damaged."""
     check_file(path)
-    damaged = f"{path} is no tokenizer, or is damaged"
+    damaged = f"{path} is not a tokenizer, or is damaged"
     try:
         with told_in_one_line(damaged):
             return Tokenizer.from_file(str(path))
@@ -231,7 +231,7 @@ def open_library(path: Path) -> Tokenizer:
 
 
 def is_own(tokenizer: Tokenizer) -> bool:
-    """Whether the first entries are those of foveate's tokenizers."""
+    """Returns whether the first entries are those of foveate's tokenizers."""
     return tuple(tokenizer.id_to_token(number) for number in range(len(SPECIAL))) == SPECIAL
 
 
@@ -241,10 +241,5 @@ def _shown(piece: str, before: str) -> str:
         return piece
     if piece.startswith(SPACE):
         return piece.removeprefix(SPACE)
-    continues = _in_word(piece[0]) and before and (_in_word(before[-1]) or before[-1] in "'’")
+    continues = continues_word(before, piece) or (in_word(piece[0]) and before[-1:] in ("'", "’"))
     return f"·{piece}" if continues else piece
-
-
-def _in_word(character: str) -> bool:
-    """Whether it is a letter, a mark on one, or a digit."""
-    return unicodedata.category(character)[0] in "LMN"

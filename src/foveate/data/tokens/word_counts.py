@@ -16,7 +16,7 @@ LINE = 100
 
 
 class WordCounts:
-    """The words of texts, parted by spaces, with their numbers.
+    """The words of texts, separated by spaces, with their counts.
 
     All of them, where they have at most `MOST` characters; otherwise the most frequent, and among those that occur
     equally often the ones that a hash of their letters draws, wherever they stand. The same texts give the same words.

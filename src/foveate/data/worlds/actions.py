@@ -24,7 +24,7 @@ class ActionSpace:
         return f"{self.count} actions" if self.kind == "choices" else f"actions of {self.count} numbers"
 
     def serves(self, other: "ActionSpace") -> bool:
-        """Whether an agent with the other actions can act here: it may know some of the choices only."""
+        """Returns whether an agent with the other actions can act here: it may know some of the choices only."""
         same = self.count == other.count or (self.kind == "choices" and other.count < self.count)
         return self.kind == other.kind and same
 
@@ -45,7 +45,7 @@ def space_of(actions: Sequence[Action]) -> ActionSpace:
 
 
 def name_action(action: Action, names: Sequence[str]) -> str:
-    """What to write for an action: the name of a choice, or the numbers."""
+    """Returns the text of an action: the name of a choice, or the numbers."""
     if isinstance(action, tuple):
         return " ".join(f"{number:+.2f}" for number in action)
     return names[action]

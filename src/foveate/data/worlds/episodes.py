@@ -14,9 +14,10 @@ import numpy as np
 from jaxtyping import UInt8
 
 from foveate.data.dataset import Dataset
-from foveate.data.text.files import Paths, as_paths, utf8
+from foveate.data.text.files import Paths, as_paths
 from foveate.data.worlds.actions import Action
 from foveate.errors import UserError
+from foveate.files import utf8
 from foveate.limits import ARRAYS
 
 MOST_STEPS = 100_000
@@ -52,7 +53,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Recording:
-    """What somebody did: the `actions`, and the images (T, h, w, c) in 8 bits that were seen before each."""
+    """A recorded episode: the `actions`, and the images (T, h, w, c) in 8 bits that were seen before each."""
 
     place: str
     instruction: str
@@ -106,7 +107,7 @@ def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
     except UserError:
         raise
     except DAMAGED as error:
-        raise UserError(f"{file} is no episode: {' '.join(str(error).split())}") from None
+        raise UserError(f"{file} is not an episode: {' '.join(str(error).split())}") from None
     fits = actions.ndim in (1, 2) and actions.shape[:1] == pixels.shape[:1] and actions.size
     if pixels.ndim != 4 or pixels.dtype != np.uint8 or not fits or not pixels.size:
         raise UserError(
@@ -122,7 +123,7 @@ def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
 
 
 def _check_actions(actions: np.ndarray, file: Path) -> None:
-    """Raise UserError for choices that are no whole numbers, and for movements beyond -1 to 1."""
+    """Raise UserError for choices that are not whole numbers, and for movements beyond -1 to 1."""
     if actions.ndim == 1:
         if not np.issubdtype(actions.dtype, np.integer) or actions.min() < 0 or actions.max() >= MOST_ACTIONS:
             raise UserError(f"{file}: actions must be whole numbers from 0 to {MOST_ACTIONS - 1}")
@@ -134,12 +135,12 @@ def _check_actions(actions: np.ndarray, file: Path) -> None:
 
 
 def _text(instruction: np.ndarray, file: Path) -> str:
-    """Raises UserError for what is no single text, and for one that is too long or no Unicode."""
+    """Raises UserError for what is not a single text, and for one that is too long or not Unicode."""
     if instruction.ndim or instruction.dtype.kind != "U" or instruction.nbytes > 4 * LONGEST_INSTRUCTION:
         raise UserError(f"{file}: the instruction must be one text of at most {LONGEST_INSTRUCTION:,} characters")
     numbers = np.frombuffer(instruction.astype(instruction.dtype.newbyteorder("=")).tobytes(), np.uint32)
     if numbers.size and numbers.max() > sys.maxunicode:  # numpy passes them on to Python, unlooked at
-        raise UserError(f"{file}: the instruction is no Unicode")
+        raise UserError(f"{file}: the instruction is not Unicode")
     return utf8(str(instruction))
 
 

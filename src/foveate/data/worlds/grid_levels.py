@@ -39,14 +39,14 @@ NOTHING = 2
 
 
 class GridLevel:
-    """One level, laid out by a seed; a `foveate.data.worlds.named.Scene`."""
+    """One level, laid out by a seed; a `foveate.data.worlds.named.VisualWorld`."""
 
     space = ActionSpace("choices", len(ACTIONS))
 
     def __init__(self, name: str, seed: int, views: Views = "pixels") -> None:
         """`views` says how it is observed.
 
-        Raises UserError for a name that is no level, or where minigrid is not installed.
+        Raises UserError for a name that is not a level, or where minigrid is not installed.
         """
         self.views = views
         with _silence():
@@ -91,7 +91,7 @@ class GridLevel:
 
 
 def bot_episode(name: str, seed: int, noise: float = 0.0) -> tuple[str, UInt8[np.ndarray, "T 7 7 3"], list[int]]:
-    """What BabyAI's bot does in a level: the instruction, the views before its actions, and these.
+    """Returns the episode of BabyAI's bot in a level: the instruction, the views before its actions, and these.
 
     With `noise`, this share of its actions is replaced by random moves when they are done, so that the episode shows
     what to do where a less able agent may be (Laskey et al. 2017, https://arxiv.org/abs/1703.09327).

@@ -33,7 +33,7 @@ MOST_PLACES = 1_000
 """Places of the largest map: from each, all halls ahead are looked along."""
 
 MOST_KINDS = 100
-"""Floors, walls or items that can be told apart, at most: each is a number of all that is seen."""
+"""Floors, walls or items that can be distinguished, at most: each is a number of all that is seen."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class WalkMap:
     def check(self, pose: Sequence[int]) -> Pose:
         """The pose if it is on the map. Raises UserError otherwise."""
         if len(pose) != 3 or pose[2] not in AHEAD:
-            raise UserError(f"{list(pose)} is no x,y,heading, such as 3,5,180 (0 up, 90 right, 180 down, 270 left)")
+            raise UserError(f"{list(pose)} is not x,y,heading, such as 3,5,180 (0 up, 90 right, 180 down, 270 left)")
         if (pose[0], pose[1]) not in self.items:
             raise UserError(f"the map {self.name} has no place {pose[0]},{pose[1]}")
         return pose[0], pose[1], pose[2]
@@ -94,7 +94,7 @@ def make_map(name: str, items: dict[Place, str], edges: Sequence[tuple[Place, Pl
 def read_map(path: Path) -> WalkMap:
     """The map in an XML file: `<node x= y= item=>` and `<edge node1="x,y" node2= floor= wall=>`.
 
-    Raises UserError, one line, for a file that is missing or is no map.
+    Raises UserError, one line, for a file that is missing or is not a map.
     """
     root = read_xml(path, "map", LARGEST)
     try:
@@ -104,11 +104,11 @@ def read_map(path: Path) -> WalkMap:
             for edge in root.iter("edge")
         ]
     except KeyError as error:
-        raise UserError(f"{path} is no map: a node or an edge has no {error.args[0]}") from None
+        raise UserError(f"{path} is not a map: a node or an edge has no {error.args[0]}") from None
     except ValueError as error:
-        raise UserError(f"{path} is no map: {error or type(error).__name__}") from None
+        raise UserError(f"{path} is not a map: {error or type(error).__name__}") from None
     if not items:
-        raise UserError(f"{path} is no map: it has no <node x= y=>")
+        raise UserError(f"{path} is not a map: it has no <node x= y=>")
     if len(items) > MOST_PLACES:
         raise UserError(f"{path} has {len(items):,} places; a map has at most {MOST_PLACES:,}")
     return make_map(root.get("name") or path.stem, items, edges)
@@ -152,7 +152,7 @@ def actions_between(path: Sequence[Pose], walk_map: WalkMap) -> list[int]:
 
 @dataclass
 class Sights:
-    """What can be told apart on maps, and how it becomes numbers."""
+    """The things that are distinguished on maps, and how they become numbers."""
 
     floors: tuple[str, ...]
     walls: tuple[str, ...]
@@ -174,8 +174,8 @@ class Sights:
         return len(self.items) + 4 * (len(self.floors) + len(self.walls) + len(self.items) + 1)
 
     def features(self, walk_map: WalkMap, pose: Pose) -> np.ndarray:
-        """What is seen at a pose (F,): the item here, and ahead, right, behind and left the floor and the wall of the
-        next hall, all items in the line of sight, and whether there is no hall."""
+        """Returns what is seen at a pose (F,): the item here, and ahead, right, behind and left the floor and the wall
+        of the next hall, all items in the line of sight, and whether there is no hall."""
         parts = [_mark(self.items, [walk_map.items[pose[:2]]])]
         for turn in (0, 90, 180, 270):
             line = list(walk_map.line(pose[:2], (pose[2] + turn) % 360))

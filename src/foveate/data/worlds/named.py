@@ -14,7 +14,7 @@ ROBOT = "panda/"
 """What the names of the robot's worlds begin with."""
 
 
-class Scene(World, Protocol):
+class VisualWorld(World, Protocol):
     """A world that is seen as images, has a goal and can be drawn."""
 
     @property
@@ -36,6 +36,6 @@ class Scene(World, Protocol):
         """The whole world (h, w, 3) in 8 bits."""
 
 
-def open_world(name: str, seed: int, views: Views = "pixels") -> Scene:
+def open_world(name: str, seed: int, views: Views = "pixels") -> VisualWorld:
     """The world of this name as the seed lays it out. Raises UserError for one that is unknown or not installed."""
     return PandaWorld(name, seed, views) if name.startswith(ROBOT) else GridLevel(name, seed, views)

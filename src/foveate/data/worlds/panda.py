@@ -33,7 +33,7 @@ NEAREST, FARTHEST = 0.1, 10.0
 """Metres from the camera that are drawn."""
 
 DEPTH = (0.6, 1.2)
-"""Metres from the camera between which depth is told: 255 and 0 in the image."""
+"""Metres from the camera between which depth is measured: 255 and 0 in the image."""
 
 MOST_STEPS = {"Reach": 10}
 """Actions until an episode is broken off; in other worlds panda-gym's own limit."""
@@ -46,14 +46,14 @@ GAIN = 10
 
 
 class PandaWorld:
-    """One episode of a robot, whose goal a seed decides; a `foveate.data.worlds.named.Scene`.
+    """One episode of a robot, whose goal a seed decides; a `foveate.data.worlds.named.VisualWorld`.
 
     All worlds of one name share a simulator. It repeats an episode from its seed, so a world is its seed and its
     actions: these are replayed where another world acted in between.
     """
 
     def __init__(self, name: str, seed: int, views: Views = "pixels") -> None:
-        """Raises UserError for a name that is no world, for views that it has not, or where panda-gym is missing."""
+        """Raises UserError for a name that is not a world, for views that it has not, or where panda-gym is missing."""
         self.name, self.seed, self.views = name, seed, views
         self.done: list[Action] = []
         self.succeeded = False
@@ -135,7 +135,7 @@ class _Simulator:
 def teacher_episode(
     name: str, seed: int, noise: float = 0.0
 ) -> tuple[UInt8[np.ndarray, "T 84 84 4"], Float32[np.ndarray, "T n"]]:
-    """What the teacher does in a world of this seed: the images before its actions, and these.
+    """Returns the teacher's episode in a world of this seed: the images before its actions, and these.
 
     With `noise`, this share of its actions is replaced by random ones when they are done.
     """

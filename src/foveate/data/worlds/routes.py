@@ -11,6 +11,7 @@ from typing import Any
 from foveate.config import from_dict
 from foveate.data.dataset import Dataset
 from foveate.data.text.files import Paths, as_paths
+from foveate.data.text.scripts import words_and_signs
 from foveate.data.worlds.maps import Pose, WalkMap, actions_between, read_map
 from foveate.errors import UserError
 from foveate.files import read_json_value
@@ -91,6 +92,8 @@ def mirrored(routes: Dataset[Route]) -> Dataset[Route]:
 
 _EXCHANGED = {"left": "right", "right": "left", "lefts": "rights", "rights": "lefts"}
 
+_LETTERS_OR_DIGIT = re.compile(r"[^\d_]+|\d")
+
 _SIDES = re.compile(r"\b(left|right)s?\b", re.IGNORECASE)
 
 
@@ -114,7 +117,7 @@ class _Route:
 def _of_json(file: Path) -> Iterator[tuple[str, str, Path, list[Any]]]:
     rows = read_json_value(file, TABLE)
     if not isinstance(rows, list):
-        raise UserError(f"{file} has no routes: it is no list")
+        raise UserError(f"{file} has no routes: it is not a list")
     for number, values in enumerate(rows, 1):
         route = from_dict(_Route, values, f"{file} has no routes: route {number}", others=True)
         yield f"route {number}", route.instruction, file.parent / route.map, list(route.path)
@@ -140,4 +143,5 @@ def _checked(place: str, poses: Sequence[Sequence[int]], walk_map: WalkMap) -> t
 
 def words_of(text: str) -> list[str]:
     """The words and punctuation marks of an instruction, in lower case."""
-    return re.findall(r"[^\W\d_]+|\d|[^\w\s]", text.lower())
+    runs = words_and_signs(text.lower())
+    return [part for run in runs for part in _LETTERS_OR_DIGIT.findall(run)]

@@ -4,8 +4,10 @@ A model with the offset of RoBERTa's positions has RoBERTa's names, any other th
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from foveate.errors import UserError
@@ -92,7 +94,8 @@ def transformers(config: BertConfig, state: Mapping[str, Tensor]) -> dict[str, T
 
 
 def without_copies(config: BertConfig, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What `transformers` gives without what a file lacks: the output layer's weights and bias, if they are tied."""
+    """Returns the tensors of `transformers` without what a file lacks: the output layer's weights and bias, if they are
+    tied."""
     copies = {*_TIED, *_COPIES.values()} if config.tie else set()
     return {name: value.clone() for name, value in transformers(config, state).items() if name not in copies}
 
@@ -100,12 +103,15 @@ def without_copies(config: BertConfig, state: Mapping[str, Tensor]) -> dict[str,
 def foveate(config: BertConfig, state: Mapping[str, Tensor], fresh_head: bool = False) -> dict[str, Tensor]:
     """The inverse of `transformers`: a state of ours from one of theirs, whichever head that has.
 
-    With `fresh_head` only the tensors of the body are taken. Raises UserError for a tensor that is missing or unknown.
+    With `fresh_head` only the tensors of the body are taken. Raises UserError for a tensor that is missing or unknown,
+    and for an output layer that is not the one that the config ties it to.
     """
-    given = {name.replace(".gamma", ".weight").replace(".beta", ".bias"): value for name, value in state.items()}
+    given = _given(state)
+    words = _words_of(given)
+    if config.head == "words" and not fresh_head and (own := _own_outputs(given, words if config.tie else "")):
+        raise UserError(f"the tensor '{own[0]}' is another than the one that it is tied to")
     given |= {name: given[copy] for copy, name in _COPIES.items() if copy in given}
-    words = next((name for name in given if name.endswith(_WORDS)), _WORDS)
-    if words in given:
+    if words in given and config.tie:
         given = dict.fromkeys(_TIED, given[words]) | given
     prefix, table, found, used = words.removesuffix(_WORDS), names(config), {}, {*_TIED}
     for name in expected(config):
@@ -122,6 +128,30 @@ def foveate(config: BertConfig, state: Mapping[str, Tensor], fresh_head: bool = 
         if not name.endswith("embeddings.position_ids") and not name.startswith(_HEADS):
             raise UserError(f"the tensor '{name}' is unknown")
     return found
+
+
+def untie(config: BertConfig, state: Mapping[str, Tensor]) -> BertConfig:
+    """The config for a state of theirs: without tied embeddings where the output layer has weights of its own."""
+    given = _given(state)
+    own = [name for name in _own_outputs(given, _words_of(given)) if name in _TIED]
+    return replace(config, tie=False) if own and config.head == "words" else config
+
+
+def _given(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A state of theirs, with today's names of the parts of norms."""
+    return {name.replace(".gamma", ".weight").replace(".beta", ".bias"): value for name, value in state.items()}
+
+
+def _words_of(given: Mapping[str, Tensor]) -> str:
+    return next((name for name in given if name.endswith(_WORDS)), _WORDS)
+
+
+def _own_outputs(given: Mapping[str, Tensor], words: str) -> list[str]:
+    """The tensors of the output layer that differ from the ones they are tied to: weights from the embeddings `words`,
+    and the two names of the bias."""
+    pairs = [*((name, words) for name in _TIED), *_COPIES.items()]
+    known = ((name, other) for name, other in pairs if name in given and other in given)
+    return [name for name, other in known if not torch.equal(given[name], given[other])]
 
 
 def read_config(values: Mapping[str, Any], where: str, head: str = "none") -> BertConfig:

@@ -37,8 +37,8 @@ def weights(name: str) -> Weights:
 
 
 def locate(folder: Path | str, announce: Callable[[str], None] = lambda line: None) -> Path:
-    """The folder itself or, where it is no folder but a name in PRETRAINED or of a hub's repository ("hub:org/name"),
-    the folder of these weights in the cache.
+    """Returns the folder itself. For a name in PRETRAINED or of a hub's repository ("hub:org/name"), returns the folder
+    of these weights in the cache.
 
     `announce` receives a line before something is fetched.
     """

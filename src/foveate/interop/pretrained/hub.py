@@ -36,7 +36,7 @@ def _choose(name: str, files: Sequence[HubFile]) -> list[HubFile]:
         weights = [file for file in weights if file.path == WHOLE]
         settings = [file for file in settings if file.path != INDEX]
     if "config.json" not in names:
-        raise UserError(f"{name} has no config.json: it is no model that foveate reads")
+        raise UserError(f"{name} has no config.json: it is not a model that foveate reads")
     if not weights:
         raise UserError(f"{name} has no weights as .safetensors; other formats may run code, and are not fetched")
     for file in settings:

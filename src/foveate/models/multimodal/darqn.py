@@ -125,7 +125,7 @@ class DARQN(nn.Module):
         return x
 
     def grid_size(self, height: int, width: int) -> tuple[int, int]:
-        """Rows and columns of the feature map of images of so many pixels."""
+        """Rows and columns of the feature map of images of `height` x `width` pixels."""
         for kernel, stride in zip(self.config.kernels, self.config.strides, strict=True):
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
         return height, width

@@ -72,7 +72,7 @@ class MDARQN(nn.Module):
         return torch.stack(steps).mean(0)
 
     def grid_size(self, height: int, width: int) -> tuple[int, int]:
-        """Rows and columns of the feature map of images of so many pixels."""
+        """Rows and columns of the feature map of images of `height` x `width` pixels."""
         return self._stream(0).grid_size(height, width)
 
     def seen_size(self, height: int, width: int) -> tuple[int, int]:

@@ -162,4 +162,4 @@ PRESETS: dict[str, dict[str, Any]] = {
 TRAINING = {
     "sar-tiny": {"learning_rate": 3e-3},
 }
-"""The settings of training that suit a preset, where they are others than its task's."""
+"""The settings of training that suit a preset, where they differ from its task's."""

@@ -107,7 +107,7 @@ class ShowAsk(nn.Module):
         return Output(logits if self.product is None else logits + self.product(question, seen))
 
     def _look(self, question: Float[Tensor, "B 1 C"], places: Float[Tensor, "B S V"]) -> list[Tensor]:
-        """What each glimpse sees, (B, 1, V)."""
+        """Returns the glimpses, (B, 1, V)."""
         if self.glimpses is None:
             return [places.mean(1, keepdim=True)]
         places, query = self.dropout(places), question

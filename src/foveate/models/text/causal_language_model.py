@@ -64,7 +64,7 @@ class TextState:
         self.added = None if self.added is None else self.added[rows]
 
     def repeated(self, rows: int) -> "TextState":
-        """The state of so many rows like the only one, with memories of their own: this state stays as it is."""
+        """Returns a state that repeats the only row of this one `rows` times, with memories of its own."""
         past = [memory.repeated(rows) for memory in self.past]
         return TextState(past, None, None if self.added is None else self.added.expand(rows, -1, -1))
 
@@ -101,7 +101,7 @@ class CausalLanguageModel(nn.Module):
     def predict(
         self, hidden: Float[Tensor, "B T C"], lengths: Int[Tensor, "B"] | None, padding_side: Side = "right"
     ) -> Output:
-        """What the head says of hidden states."""
+        """Applies the head to hidden states."""
         if self.config.head == "text":
             hidden = text_vector(hidden, lengths, self.config.pooling, padding_side)[:, None]
         return Output(self.output(hidden))
@@ -164,6 +164,6 @@ class CausalLanguageModel(nn.Module):
 
 
 def align_right(tokens: Int[Tensor, "B T"], padding: Int[Tensor, "B"]) -> Int[Tensor, "B T"]:
-    """Move each row's padding, so many columns, from its end to its beginning."""
+    """Move each row's padding from its end to its beginning."""
     columns = torch.arange(tokens.shape[1], device=tokens.device) - padding[:, None]
     return tokens.gather(1, columns % tokens.shape[1])

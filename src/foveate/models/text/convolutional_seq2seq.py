@@ -213,4 +213,4 @@ PRESETS: dict[str, dict[str, Any]] = {
 TRAINING = {
     "convolutional-tiny": TRAINED,
 }
-"""The settings of training that suit a preset, where they are others than its task's."""
+"""The settings of training that suit a preset, where they differ from its task's."""

@@ -72,7 +72,7 @@ class RNNAutoencoder(EncoderDecoder, nn.Module):
         """Logits of the token after each target token."""
         if self.training and self.config.word_dropout:
             hidden = torch.rand(target.shape, device=target.device) < self.config.word_dropout
-            hidden[:, 0] = False  # the start token is no word
+            hidden[:, 0] = False  # the start token is not a word
             target = target.masked_fill(hidden, self.config.unknown)
         if self.distribution is None:
             return Output(self.writer(self.vectors(source, source_lengths), target))

@@ -239,4 +239,4 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 TRAINING = {name: LARGE if name.endswith(("2014", "2015")) else TRAINED for name in PRESETS}
-"""The settings of training that suit a preset, where they are others than its task's."""
+"""The settings of training that suit a preset, where they differ from its task's."""

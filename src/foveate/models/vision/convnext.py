@@ -26,7 +26,7 @@ class ConvNeXtConfig:
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""
     patch: int = 4
-    """The first layer divides an image into squares of so many rows and columns and projects each."""
+    """The first layer divides an image into squares of this many rows and columns and projects each."""
     blocks: tuple[int, ...] = (3, 3, 9, 3)
     """Blocks of each stage. Each stage after the first halves the height and the width of the feature map."""
     widths: tuple[int, ...] = (96, 192, 384, 768)

@@ -10,7 +10,7 @@ from foveate.contracts import Output
 
 @dataclass(kw_only=True)
 class Detections(Output):
-    """What each of Q queries found: logits (B, Q, N), of no object last, and a box."""
+    """The detections of Q queries: logits (B, Q, N), of no object last, and a box."""
 
     boxes: Float[Tensor, "B Q 4"]
     """Centre x, centre y, width and height, as shares of the image's width and height."""

@@ -122,7 +122,7 @@ class DETR(nn.Module):
         noisy_boxes: Float[Tensor, "B G K 4"] | None = None,
         noisy_labels: Int[Tensor, "B G K"] | None = None,
     ) -> Detections:
-        """What each query finds.
+        """Detects objects, one for each query.
 
         `sizes` are the height and the width of each image, where images are padded at the right and the bottom; boxes
         are shares of these. Noisy boxes are G variants of the K objects of each image, with IGNORE as label of padding.
@@ -151,7 +151,7 @@ class DETR(nn.Module):
     def encode(
         self, pixels: Float[Tensor, "B c h w"], sizes: Int[Tensor, "B 2"] | None = None
     ) -> tuple[Float[Tensor, "B S C"], Float[Tensor, "B S C"], Bool[Tensor, "B i j"]]:
-        """The encoded places of the feature map row by row, their positions, and which are no padding."""
+        """The encoded places of the feature map row by row, their positions, and which are not padding."""
         grid = self.project(self.backbone.grid(pixels))
         inside = inside_images(pixels, grid, sizes)
         positions = grid_positions(inside, self.config.width, grid.dtype)
@@ -167,7 +167,7 @@ class DETR(nn.Module):
 
 
 def object_queries(config: DETRConfig) -> LearnedQueries | BoxQueries:
-    """What the decoder starts from."""
+    """Returns the queries that the decoder starts from."""
     if config.boxes == "direct":
         return LearnedQueries(config.queries, config.width)
     noisy = config.classes if config.denoising else None
@@ -229,4 +229,4 @@ PRESETS: dict[str, dict[str, Any]] = {
 TRAINING = {
     "detr-resnet50": TRAINED,
 }
-"""The settings of training that suit a preset, where they are others than its task's."""
+"""The settings of training that suit a preset, where they differ from its task's."""

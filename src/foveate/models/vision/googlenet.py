@@ -98,7 +98,7 @@ class GoogLeNet(nn.Module):
         return self._maps(pixels)["5b"]
 
     def _maps(self, pixels: Tensor) -> dict[str, Tensor]:
-        """What each inception module gives."""
+        """Returns the output of each inception module."""
         at_least_pixels(self.least, pixels)
         x, found = self.stem(pixels), {}
         for name, module in self.inceptions.items():

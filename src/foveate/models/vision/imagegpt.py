@@ -44,7 +44,7 @@ class ImageGPTConfig(HeadFields):
 
 
 class ImageGPT(nn.Module):
-    """Reads images of one size, pixel by pixel, row by row. `palette` (N, c) has the colours; it is no parameter."""
+    """Reads images of one size, pixel by pixel, row by row. `palette` (N, c) has the colours; it is not a parameter."""
 
     palette: Tensor
 
@@ -85,7 +85,7 @@ class ImageGPT(nn.Module):
         return Output(self.output(self.hidden(torch.cat([start, colours[:, :-1]], 1))))
 
     def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C h w"]:
-        """What is known of each pixel and those before it."""
+        """Returns the hidden state at each pixel."""
         return self.hidden(self.quantize(pixels).flatten(1)).mT.unflatten(2, pixels.shape[2:])
 
     def hidden(self, colours: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
@@ -132,4 +132,4 @@ PRESETS: dict[str, dict[str, Any]] = {
 TRAINING = {
     "imagegpt-tiny": {"learning_rate": 2e-3, "schedule": "cosine", "weight_decay": 0.05, "betas": (0.9, 0.95)},
 }
-"""The settings of training that suit a preset, where they are others than its task's."""
+"""The settings of training that suit a preset, where they differ from its task's."""

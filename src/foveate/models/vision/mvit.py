@@ -151,4 +151,4 @@ TRAINING = {
     "mvitv2-base": TRAINED,
     "mvitv2-nano": TRAINED,
 }
-"""The settings of training that suit a preset, where they are others than its task's."""
+"""The settings of training that suit a preset, where they differ from its task's."""

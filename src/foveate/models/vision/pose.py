@@ -63,7 +63,7 @@ class PoseConfig(HeadFields):
 
 @dataclass(kw_only=True)
 class Points(Output):
-    """What each query found: `logits` (B, K) of its point being in the image, and the point."""
+    """The findings of the queries: `logits` (B, K) of its point being in the image, and the point."""
 
     points: Float[Tensor, "B K 2"]
     """Across and down, as shares of the image's width and height."""
@@ -94,7 +94,7 @@ class Pose(nn.Module):
         self.output = nn.Linear(width, 1)
 
     def forward(self, pixels: Float[Tensor, "B c h w"], sizes: Int[Tensor, "B 2"] | None = None) -> Points:
-        """Where each point is. `sizes` are the height and the width of each image, where images are padded at the right
+        """Locates each point. `sizes` are the height and the width of each image, where images are padded at the right
         and the bottom; points are shares of these."""
         grid = self.project(self.backbone.grid(pixels))
         inside = inside_images(pixels, grid, sizes)
@@ -128,7 +128,8 @@ class PointDecoder(nn.Module):
         mask: Bool[Tensor, "B 1 1 S"],
         places: Float[Tensor, "B S 2"],
     ) -> tuple[Float[Tensor, "B K C"], Float[Tensor, "B K 2"], Float[Tensor, "B K"]]:
-        """What the queries read, and the points and their spread; `places` are the points that x is about."""
+        """Returns the output of the queries, and the points and their spread; `places` are the points that x is
+        about."""
         y = self.queries.expand(len(x), -1, -1)
         for block in self.blocks:
             y = block(y, x, source_mask=mask, source_positions=positions)

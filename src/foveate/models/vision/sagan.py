@@ -41,7 +41,7 @@ class SAGANConfig:
     discriminator: tuple[int, ...] = (64, 128, 256, 512, 1024)
     """Width of each residual block that halves height and width."""
     discriminator_attends_after: tuple[int, ...] = (1,)
-    """Blocks that are followed by self-attention, likewise."""
+    """Blocks of the discriminator that are followed by self-attention."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ class SAGAN(nn.Module):
     def __init__(self, config: SAGANConfig) -> None:
         super().__init__()
         self.config = config
-        self.generator = Generator(config)
+        self.generator = GeneratorNetwork(config)
         self.discriminator = Discriminator(config)
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear | nn.Embedding):
@@ -89,8 +89,8 @@ class SAGAN(nn.Module):
         return {name.replace(".", "_"): layer.scale.detach() for name, layer in layers.items()}
 
 
-class Generator(nn.Module):
-    """Noise and a class to an image."""
+class GeneratorNetwork(nn.Module):
+    """Makes an image of noise and a class."""
 
     def __init__(self, config: SAGANConfig) -> None:
         super().__init__()

@@ -53,7 +53,7 @@ class SegmenterConfig:
     decoder_layers: int = 2
     """Blocks in which classes attend to each other and to the feature map."""
     detail: int = 1
-    """Each place of the feature map is divided into so many rows and columns, each of which has a vector."""
+    """Each place of the feature map is divided into this many rows and columns, each of which has a vector."""
     norm: Literal["post", "pre"] = "pre"
     """Layer norm after each residual sum, or before each layer."""
     dropout: float = 0.1

@@ -1,4 +1,4 @@
-"""What the families' sizes and images must satisfy, told to the user in one line."""
+"""Checks of the families' sizes and of images, which report a mistake in one line."""
 
 from torch import Tensor
 
@@ -8,8 +8,8 @@ from foveate.errors import UserError
 def one_for_each_stage(**sizes: tuple[int, ...]) -> None:
     """Raise UserError unless all these fields have one number for each stage, and there is a stage."""
     if len({len(values) for values in sizes.values()}) > 1 or not all(sizes.values()):
-        told = " and ".join(f"{name} {values}" for name, values in sizes.items())
-        raise UserError(f"{told} must have one number for each stage")
+        named = " and ".join(f"{name} {values}" for name, values in sizes.items())
+        raise UserError(f"{named} must have one number for each stage")
 
 
 def one_for_each(part: str, count: int, name: str, values: tuple[int, ...]) -> None:

@@ -137,4 +137,4 @@ TRAINING = {
     "swin-base": TRAINED,
     "swin-nano": TRAINED,
 }
-"""The settings of training that suit a preset, where they are others than its task's."""
+"""The settings of training that suit a preset, where they differ from its task's."""

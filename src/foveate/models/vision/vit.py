@@ -142,7 +142,7 @@ class ViT(nn.Module):
     def interpolate_positions(
         self, positions: Float[Tensor, "1 N C"], rows: int, columns: int
     ) -> tuple[Float[Tensor, "1 t C"], Float[Tensor, "1 T C"]]:
-        """The position of the class token, if it has one, and those of so many rows and columns of patches."""
+        """The position of the class token, if it has one, and those of `rows` x `columns` patches."""
         token, places = positions.tensor_split([self.with_position], 1)
         if (rows, columns) == (self.side, self.side):
             return token, places
@@ -224,4 +224,4 @@ TRAINING = {
     "vit-hybrid-tiny": TRAINED,
     "vit-light": TRAINED,
 }
-"""The settings of training that suit a preset, where they are others than its task's."""
+"""The settings of training that suit a preset, where they differ from its task's."""

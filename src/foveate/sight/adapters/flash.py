@@ -51,7 +51,7 @@ def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
         _replace_functions(wrapped, originals)  # also in modules that were imported meanwhile
 
 
-def _replace_functions(old: Sequence[Callable], new: Sequence[Callable]) -> None:
+def _replace_functions(old: Sequence[Callable[..., Any]], new: Sequence[Callable[..., Any]]) -> None:
     """Replace functions by others in every Python module."""
     others = {id(function): other for function, other in zip(old, new, strict=True)}
     for module in list(sys.modules.values()) if others else ():
@@ -60,7 +60,7 @@ def _replace_functions(old: Sequence[Callable], new: Sequence[Callable]) -> None
                 setattr(module, name, others[id(value)])
 
 
-def _record_calls(function: Callable, recorder: Recorder, adapter: CallAdapter) -> Callable:
+def _record_calls(function: Callable[..., Any], recorder: Recorder, adapter: CallAdapter) -> Callable[..., Any]:
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -99,10 +99,12 @@ def flash_call(adapter: CallAdapter, given: dict[str, Any]) -> Call:
     )
 
 
-def with_positions(call: Call, positions: "Positions", window: tuple[int, int], slopes: Tensor | None = None) -> Call:
+def with_positions(
+    call: Call, positions: "TextPositions", window: tuple[int, int], slopes: Tensor | None = None
+) -> Call:
     """The call with a mask: a query attends to keys of its own text, within `window` = (before, after) positions.
 
-    A negative number is no limit. `slopes` (H,) or (B, H) are those of ALiBi.
+    A negative number is not a limit. `slopes` (H,) or (B, H) are those of ALiBi.
     """
     if slopes is not None:
         slopes = slopes.detach().reshape(-1 if slopes.ndim == 2 else 1, *call.leading[1:], 1, 1)
@@ -130,7 +132,7 @@ def _paged(cache: Tensor, given: dict[str, Any]) -> Tensor:
     return cache if rows is None else cache[rows.long()]
 
 
-def _positions(given: dict[str, Any], steps: int, keys: int, device: torch.device) -> "Positions":
+def _positions(given: dict[str, Any], steps: int, keys: int, device: torch.device) -> "TextPositions":
     if "cu_seqlens" in given:
         return packed_positions(given["cu_seqlens"], given["cu_seqlens"], steps, keys)
     if "cu_seqlens_q" in given:
@@ -144,10 +146,10 @@ def _positions(given: dict[str, Any], steps: int, keys: int, device: torch.devic
     if first is not None:
         real = real & (along >= first.reshape(-1, 1))
     own = torch.arange(steps, device=device) + lengths - steps
-    return Positions(own, along[None], torch.zeros_like(own), torch.where(real, 0, -1))
+    return TextPositions(own, along[None], torch.zeros_like(own), torch.where(real, 0, -1))
 
 
-def packed_positions(queries: Int[Tensor, "P"], keys: Int[Tensor, "P"], steps: int, count: int) -> "Positions":
+def packed_positions(queries: Int[Tensor, "P"], keys: Int[Tensor, "P"], steps: int, count: int) -> "TextPositions":
     """Positions in packed texts, given where each text begins and, last, where the last one ends."""
     sides = []
     for starts, total in ((queries.long(), steps), (keys.long(), count)):
@@ -157,17 +159,17 @@ def packed_positions(queries: Int[Tensor, "P"], keys: Int[Tensor, "P"], steps: i
         sides.append((along - starts[text], text))
     (query_positions, query_texts), (key_positions, key_texts) = sides
     more = (keys.diff() - queries.diff())[query_texts]
-    return Positions((query_positions + more)[None], key_positions[None], query_texts[None], key_texts[None])
+    return TextPositions((query_positions + more)[None], key_positions[None], query_texts[None], key_texts[None])
 
 
-def padded_positions(real: Bool[Tensor, "B S"], steps: int) -> "Positions":
+def padded_positions(real: Bool[Tensor, "B S"], steps: int) -> "TextPositions":
     """Positions in padded texts, where `real` marks tokens; the queries are those of the last `steps` keys."""
     positions, text = real.cumsum(-1) - 1, torch.where(real, 0, -1)
-    return Positions(positions[:, -steps:], positions, torch.where(real, 0, -2)[:, -steps:], text)
+    return TextPositions(positions[:, -steps:], positions, torch.where(real, 0, -2)[:, -steps:], text)
 
 
 @dataclass(frozen=True, eq=False)
-class Positions:
+class TextPositions:
     """Positions of queries and keys in their texts, for each example or for all; texts do not attend to each other."""
 
     queries: Int[Tensor, "#B T"]
@@ -176,27 +178,30 @@ class Positions:
     key_texts: Int[Tensor, "#B S"]
 
     def offsets(self, rows: range, columns: range, leading: int) -> Int[Tensor, "... T S"]:
-        """How many positions each key is before the query."""
+        """Returns how many positions each key is before the query."""
         return _pairs(self.queries, self.keys, rows, columns, leading, torch.sub)
 
     def same_text(self, rows: range, columns: range, leading: int) -> Bool[Tensor, "... T S"]:
-        """Whether query and key belong to one text."""
+        """Returns whether query and key belong to one text."""
         return _pairs(self.query_texts, self.key_texts, rows, columns, leading, torch.eq)
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.queries, self.keys, self.query_texts, self.key_texts)
 
 
-def _pairs(queries: Tensor, keys: Tensor, rows: range, columns: range, leading: int, join: Callable) -> Tensor:
+def _pairs(
+    queries: Tensor, keys: Tensor, rows: range, columns: range, leading: int, join: Callable[..., Any]
+) -> Tensor:
     found = join(queries[:, rows.start : rows.stop, None], keys[:, None, columns.start : columns.stop])
     return found.reshape(len(found), *(1,) * (leading - 1), *found.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
 class WindowMask(Mask):
-    """Allows keys of the same text, at most so far before and after the query; a negative number is no limit."""
+    """Allows keys of the same text, at most these numbers of positions before and after the query. A negative number
+    sets no limit."""
 
-    positions: Positions
+    positions: TextPositions
     before: int
     after: int
 
@@ -215,7 +220,7 @@ class WindowMask(Mask):
 class AlibiBias(Bias):
     """`-slope * |distance|` for each head (ALiBi, Press et al. 2022)."""
 
-    positions: Positions
+    positions: TextPositions
     slopes: Float[Tensor, "... 1 1"]
 
     def block(self, queries: Float[Tensor, "... T D"], rows: range, columns: range) -> Float[Tensor, "... T S"]:

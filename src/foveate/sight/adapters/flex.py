@@ -34,7 +34,7 @@ def flex_call(
     key: Tensor,
     value: Tensor,
     score_mod: Function,
-    block_mask: tuple,
+    block_mask: tuple[Any, ...],
     scale: float,
     *_: Any,
 ) -> Call:

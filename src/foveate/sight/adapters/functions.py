@@ -40,7 +40,9 @@ class TorchFunctions(TorchFunctionMode):
         self._recorder, self._adapter = recorder, adapter
         self._softmaxes = SoftmaxTracker(recorder.untraced)
 
-    def __torch_function__(self, func: Function, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(
+        self, func: Function, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         handler = self._HANDLERS.get(func)
         if not self._recorder.recording:

@@ -1,7 +1,7 @@
 """Follows softmaxes that a model computes itself: evidence of attention that cannot be recorded.
 
 Routers and classifiers have a softmax, too. Attention weights differ in their use: they are multiplied with something
-that is no parameter. If something was added to them or they were divided before, they may be something else, such as
+that is not a parameter. If something was added to them or they were divided before, they may be something else, such as
 coefficients of residual streams, and the evidence is weak.
 """
 
@@ -90,7 +90,7 @@ class SoftmaxTracker:
         self._log_sums: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
         """Logarithms of sums of exponentials, from which a softmax which is written out subtracts them."""
 
-    def follow(self, func: Callable, args: tuple, result: Any) -> None:
+    def follow(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
         """Process a call of a torch function."""
         if func in SOFTMAXES or self._completes_softmax(func, args):
             self._untraced.note_softmax()
@@ -115,7 +115,7 @@ class SoftmaxTracker:
         if func not in PRODUCTS and _still_weights(result, sources[0]):
             self._track(result, changed or func in CHANGES)
 
-    def _completes_softmax(self, func: Callable, args: tuple) -> bool:
+    def _completes_softmax(self, func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         """Whether a call is the last part of a softmax: exp(log_softmax(x)), or exp(x) divided by its sum."""
         if func in EXPONENTIALS:
             return self._logs.get(id(args[0])) is args[0]
@@ -127,7 +127,7 @@ class SoftmaxTracker:
         sizes = zip(above.shape, below.shape, strict=False) if isinstance(below, Tensor) else ()
         return sum(1 for size, sums in sizes if sums == 1 < size) == 1
 
-    def _subtracts_log_sum(self, func: Callable, args: tuple) -> bool:
+    def _subtracts_log_sum(self, func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         """Whether a call gives x - logsumexp(x)."""
         below = args[1] if func in DIFFERENCES and len(args) > 1 else None
         return isinstance(below, Tensor) and self._log_sums.get(id(below)) is below
@@ -138,7 +138,8 @@ class SoftmaxTracker:
 
 
 def _still_weights(result: Any, source: Tensor) -> bool:
-    """Whether a result may still be weights: after dropout or without a sink, but not the few that a router selects."""
+    """Returns whether a result may still be weights: after dropout or without a sink, but not the few that a router
+    selects."""
     return isinstance(result, Tensor) and result.is_floating_point() and 2 * result.numel() > source.numel()
 
 

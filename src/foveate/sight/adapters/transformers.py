@@ -17,7 +17,7 @@ from torch import Tensor
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
-from foveate.sight.adapters.flash import Positions, packed_positions, padded_positions, with_positions
+from foveate.sight.adapters.flash import TextPositions, packed_positions, padded_positions, with_positions
 from foveate.sight.call_adapter import CallAdapter
 from foveate.sight.recorder import Recorder
 
@@ -35,7 +35,7 @@ def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
         return
     original = registry.get_interface
 
-    def get_interface(self: Any, implementation: str | None, default: Callable) -> Callable:
+    def get_interface(self: Any, implementation: str | None, default: Callable[..., Any]) -> Callable[..., Any]:
         function, name = original(self, implementation, default), implementation or ""
         if name.endswith("flex_attention"):
             return function
@@ -49,8 +49,8 @@ def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
 
 
 def _record_calls(
-    function: Callable, make_call: Callable[[dict[str, Any]], Call | None], recorder: Recorder
-) -> Callable:
+    function: Callable[..., Any], make_call: Callable[[dict[str, Any]], Call | None], recorder: Recorder
+) -> Callable[..., Any]:
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -95,14 +95,14 @@ def _call(adapter: CallAdapter, name: str, given: dict[str, Any]) -> Call | None
 
 
 def _flash(adapter: CallAdapter, given: dict[str, Any]) -> Call:
-    """The call of a function based on flash-attn, whose mask marks the tokens that are no padding."""
+    """The call of a function based on flash-attn, whose mask marks the tokens that are not padding."""
     call = adapter.call(given["query"], given["key"], given["value"], **_common(given))
     steps, keys, window = call.queries.shape[-2], call.keys.shape[-2], given.get("sliding_window")
     behind = window - 1 if window is not None and keys > window else -1
     return with_positions(call, _positions(given, steps, keys), (behind, 0 if _causal(given) else behind))
 
 
-def _positions(given: dict[str, Any], steps: int, keys: int) -> Positions:
+def _positions(given: dict[str, Any], steps: int, keys: int) -> TextPositions:
     mask, positions, device = given.get("attention_mask"), given.get("position_ids"), given["query"].device
     if mask is not None:
         return padded_positions(mask[:, -keys:].bool(), steps)
@@ -123,7 +123,7 @@ def _common(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _causal(given: dict[str, Any]) -> bool:
-    """Whether a layer without a mask is causal."""
+    """Returns whether a layer without a mask is causal."""
     causal = given.get("is_causal")
     return getattr(given["module"], "is_causal", True) if causal is None else causal
 

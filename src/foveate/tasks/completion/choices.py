@@ -10,6 +10,7 @@ from torch import Tensor
 
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
+from foveate.forms.answers import Answer
 from foveate.forms.prompts import Prompt, Prompting
 from foveate.models.text.causal_language_model import CausalLanguageModel
 
@@ -20,8 +21,8 @@ BATCH = 2048
 """Tokens that are read at once."""
 
 
-@dataclass
-class Choice:
+@dataclass(kw_only=True)
+class Choice(Answer):
     """The best choice for one input."""
 
     prompt: str
@@ -30,8 +31,8 @@ class Choice:
     """Of each choice, in nats; higher is better."""
 
     @property
-    def line(self) -> str:
-        return self.text
+    def cells(self) -> list[str]:
+        return [self.text]
 
     def json_values(self) -> dict[str, Any]:
         """The choice, and the scores of all."""
@@ -45,6 +46,8 @@ class AnswerRow:
     tokens: list[int]
     answer: int
     """How many tokens the answer has."""
+    cut: bool = False
+    """Whether there are more tokens in front, beyond the model's positions."""
 
 
 class ChoiceScorer:
@@ -89,7 +92,8 @@ class ChoiceScorer:
         choices, found = self.prompting.choices, []
         for given, scores in zip(inputs, self.scores(inputs), strict=True):
             best = max(range(len(choices)), key=scores.__getitem__)
-            found.append(Choice(given, choices[best], dict(zip(choices, scores, strict=True))))
+            own = dict(zip(choices, scores, strict=True))
+            found.append(Choice(given=given, prompt=given, text=choices[best], scores=own))
         return found
 
     def _row(self, given: str, choice: str) -> AnswerRow:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from foveate.data import read_lines
+from foveate.data.text.files import read_lines
 from foveate.data.text.scripts import count_words
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError, at_least

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foveate.data import read_lines
+from foveate.data.text.files import read_lines
 from foveate.errors import UserError
 from foveate.files import parse_json
 from foveate.tasks.completion.choices import AnswerRow, ChoiceScorer
@@ -21,7 +21,7 @@ TEXTS, NUMBERS = ("query", "question"), ("gold", "label", "answer")
 
 
 @dataclass(frozen=True)
-class Question:
+class ChoiceQuestion:
     """A text, what may follow it, and which of that is right."""
 
     text: str
@@ -29,7 +29,7 @@ class Question:
     right: int
 
 
-def read_questions(path: Path) -> list[Question]:
+def read_questions(path: Path) -> list[ChoiceQuestion]:
     """The questions of a file with one JSON object on each line. Raises UserError for a line of another form."""
     found = []
     for number, line in enumerate(read_lines(path), 1):
@@ -51,7 +51,7 @@ def read_questions(path: Path) -> list[Question]:
     return found
 
 
-def _question(values: dict[str, Any]) -> Question:
+def _question(values: dict[str, Any]) -> ChoiceQuestion:
     text, right = (_first(values, names) for names in (TEXTS, NUMBERS))
     choices = values["choices"]
     if not isinstance(text, str) or not text.strip():
@@ -60,7 +60,7 @@ def _question(values: dict[str, Any]) -> Question:
         raise ValueError("choices are two texts or more, none of them empty")
     if isinstance(right, bool) or not isinstance(right, int) or not 0 <= right < len(choices):
         raise ValueError(f"gold is {right!r}, but must be a number from 0 to {len(choices) - 1}")
-    return Question(text, tuple(choices), right)
+    return ChoiceQuestion(text, tuple(choices), right)
 
 
 def _first(values: dict[str, Any], names: Sequence[str]) -> Any:
@@ -70,11 +70,16 @@ def _first(values: dict[str, Any], names: Sequence[str]) -> Any:
     raise LookupError(" or ".join(names))
 
 
-def choice_scores(scorer: ChoiceScorer, questions: Sequence[Question]) -> list[list[float]]:
+def choice_scores(scorer: ChoiceScorer, questions: Sequence[ChoiceQuestion]) -> list[list[float]]:
     """The log-probability of each choice of each question, in nats."""
-    rows = [_row(scorer, question.text, f" {choice}") for question in questions for choice in question.choices]
-    scores = iter(scorer.log_probs(rows))
-    return [[next(scores) for _ in question.choices] for question in questions]
+    rows = choice_rows(scorer, questions)
+    scores = iter(scorer.log_probs([row for own in rows for row in own]))
+    return [[next(scores) for _ in own] for own in rows]
+
+
+def choice_rows(scorer: ChoiceScorer, questions: Sequence[ChoiceQuestion]) -> list[list[AnswerRow]]:
+    """The tokens of each choice behind its question."""
+    return [[_row(scorer, one.text, f" {choice}") for choice in one.choices] for one in questions]
 
 
 def _row(scorer: ChoiceScorer, text: str, choice: str) -> AnswerRow:
@@ -86,13 +91,15 @@ def _row(scorer: ChoiceScorer, text: str, choice: str) -> AnswerRow:
     most = scorer.model.config.max_length
     if not 0 < answer < most + 1:
         raise UserError(f"the choice '{choice.strip()[:40]}' has {answer:,} tokens after its question: too few or many")
-    return AnswerRow(both[-most - 1 :], answer)
+    return AnswerRow(both[-most - 1 :], answer, len(both) > most + 1)
 
 
 def multiple_choice(scorer: ChoiceScorer, path: Path) -> Evaluation:
     """How often the right choice has the highest score, and the highest by its length; beside chance."""
     questions = read_questions(path)
     scores = choice_scores(scorer, questions)
+    long = sum(any(row.cut for row in rows) for rows in choice_rows(scorer, questions))
+    cut = [f"{long:,} of them take more positions than the model has: their beginnings are not read"] if long else []
     shares = {"acc": 0.0, "acc_norm": 0.0}
     lines = []
     for question, found in zip(questions, scores, strict=True):
@@ -107,5 +114,5 @@ def multiple_choice(scorer: ChoiceScorer, path: Path) -> Evaluation:
         figures={"questions": len(questions), "ways": ways},
         headings=["answers by", "acc", "acc_norm"],
         rows=[[way, *(f"{100 * value:.1f}%" for value in values.values())] for way, values in ways.items()],
-        notes=[f"{len(questions):,} questions, as multiple-choice tasks of lm-evaluation-harness"],
+        notes=[f"{len(questions):,} questions, as multiple-choice tasks of lm-evaluation-harness", *cut],
     )

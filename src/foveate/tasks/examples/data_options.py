@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from foveate.contracts import Tokenizer
-from foveate.data import SubwordTokenizer
 from foveate.data.text.scripts import unspaced
+from foveate.data.tokens.tokenizers import SubwordTokenizer
 from foveate.errors import UserError, at_least, at_most
 
 FEWEST = 20

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from foveate.data.sources import to_stderr
 from foveate.data.sources.hub import is_hub_name
 from foveate.data.sources.hub_tables import Form, hub_text
+from foveate.data.sources.source import to_stderr
 from foveate.errors import UserError
 
 FORMS: dict[str, Form] = {

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -76,7 +76,7 @@ def _inputs(task: Any) -> Callable[[int, int], dict[str, Tensor]]:
             "lengths": torch.randint(1, length + 1, (rows,), generator=random),
         }
     if isinstance(task, Skill) and task.task.name == "classify-image":
-        sizes = cast(dict[str, int], task.processor.sizes())
+        sizes = task.processor.sizes()
         shape = sizes["channels"], sizes["image_size"], sizes["image_size"]
         return lambda rows, length: {"pixels": torch.randn(rows, *shape, generator=random)}
     raise UserError("only language models, BERTs with one text, and classifiers of images are written as ONNX")

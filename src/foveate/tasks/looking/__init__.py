@@ -13,9 +13,8 @@ from foveate.interop.diffusion_pipelines import INDEX as PIPELINE
 from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES, header_of
-from foveate.tasks import opener
-from foveate.tasks.completion.completer import Completer
-from foveate.tasks.looking.skills import CompleterViewer, LanguageViewer, SkillViewer
+from foveate.tasks import load
+from foveate.tasks.looking.skills import viewer_of
 from foveate.viewer.protocol import File, Input, ModelViewer
 
 __all__ = ["File", "Input", "ModelViewer", "add_question", "open_beside", "open_model", "read_input"]
@@ -36,7 +35,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     folder = locate(folder)
     if not folder.exists():
         raise UserError(
-            f"{folder} is no folder; a model must be on disk, so download one from Hugging Face first "
+            f"{folder} is not a folder; a model must be on disk, so download one from Hugging Face first "
             f"(hf download NAME --local-dir {folder.name})"
         )
     if (folder / PIPELINE).is_file():
@@ -47,15 +46,12 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     description = next((read_json(place) for place in places if place.is_file()), {})
     if "format" not in description and "model_type" in description:
         kind_of = header_of(folder).model_type
-        ours = named or kind_of in SEEN_AS_OURS or (kind_of in MODEL_TYPES and not has_transformers())
-        if ours and kind_of not in READS_SOUNDS:
-            return (CompleterViewer if opener(folder) is Completer else SkillViewer)(folder, device)
-        if kind_of in READS_SOUNDS and not has_transformers():
-            return SkillViewer(folder, device)
-        from foveate.tasks.looking.huggingface import open_folder
+        named = named and kind_of not in READS_SOUNDS
+        if not (named or kind_of in SEEN_AS_OURS or (kind_of in MODEL_TYPES and not has_transformers())):
+            from foveate.tasks.looking.huggingface import open_folder
 
-        return open_folder(folder, device)
-    return (LanguageViewer if description.get("task") == "language" else SkillViewer)(folder, device)
+            return open_folder(folder, device)
+    return viewer_of(load(folder, device))
 
 
 def open_beside(folder: Path | str, first: ModelViewer, device: str = "cpu") -> ModelViewer:

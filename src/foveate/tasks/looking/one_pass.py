@@ -9,6 +9,7 @@ from torch import Tensor
 
 from foveate.errors import UserError, one_line
 from foveate.interop.huggingface import short_errors
+from foveate.interop.layout import label_scores
 from foveate.sight import Sight, look
 
 DECODER_INPUT = "decoder_input_ids"
@@ -51,12 +52,12 @@ def look_and_predict(model: Any, inputs: dict[str, Any], sites: Sequence[str] | 
 
 
 def _note(config: Any, logits: Tensor) -> str:
-    """The likeliest labels; the number itself of a model that gives numbers."""
+    """The likeliest labels; the numbers themselves of a model that gives numbers."""
     names = getattr(config, "id2label", None) or {}
-    if len(logits) == 1:
-        return f"Prediction: {logits.item():.3f}"
-    several = getattr(config, "problem_type", None) == "multi_label_classification"
-    shares = logits.sigmoid() if several else logits.softmax(-1)
+    scores = label_scores(vars(config), len(logits), "config.json")
+    if scores == "number":
+        return f"Prediction: {', '.join(f'{number:.3f}' for number in logits.tolist())}"
+    shares = logits.sigmoid() if scores == "sigmoid" else logits.softmax(-1)
     best = shares.topk(min(MOST, len(shares)))
     told = (
         f"{one_line(str(names.get(place, place)))} ({share:.2f})"

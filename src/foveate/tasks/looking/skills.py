@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from foveate import tasks
 from foveate.data.tokens.chat import ChatML, chat_template
 from foveate.errors import UserError
 from foveate.forms.inputs import EXAMPLES, make_title
 from foveate.nn import longest_sequence
+from foveate.tasks.completion.completer import Completer
+from foveate.tasks.language_model import LanguageModel
 from foveate.tasks.skill import Skill, nothing_to_see
 from foveate.viewer.protocol import Grown, Input, LookResult
 
@@ -17,9 +17,9 @@ from foveate.viewer.protocol import Grown, Input, LookResult
 class SkillViewer:
     """A skill that can be looked at."""
 
-    def __init__(self, folder: Path, device: str) -> None:
+    def __init__(self, skill: Skill) -> None:
         """Raises UserError for a model that is known not to attend."""
-        self.skill: Any = cast(Skill, tasks.load(folder, device))
+        self.skill: Any = skill
         self.takes, self.name = self.skill.takes, self.skill.name
         reads_text = self.skill.processor.reads.name == "text"
         longest = longest_sequence(self.skill.model) if reads_text else math.inf
@@ -48,8 +48,8 @@ class LanguageViewer(SkillViewer):
 class CompleterViewer(SkillViewer):
     """A causal language model of a public folder, which also writes and may chat."""
 
-    def __init__(self, folder: Path, device: str) -> None:
-        super().__init__(folder, device)
+    def __init__(self, skill: Skill) -> None:
+        super().__init__(skill)
         self.max_length, self.examples = self.skill.model.config.max_length, EXAMPLES
         try:
             self._template: ChatML | None = chat_template(self.skill.tokenizer)
@@ -71,3 +71,10 @@ class CompleterViewer(SkillViewer):
         found = self.skill.run(text, max_new_tokens=count)
         end = f"{ChatML.end}\n" if chat and found.ended else ""
         return Grown(text + found.text + end, found.ended)
+
+
+def viewer_of(skill: Skill) -> SkillViewer:
+    """The viewer of a model in use; that of one that goes on with a text has a way to ask for more of it."""
+    if isinstance(skill, Completer):
+        return CompleterViewer(skill)
+    return LanguageViewer(skill) if isinstance(skill, LanguageModel) else SkillViewer(skill)

@@ -7,7 +7,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.data.sounds.files import Sound, decode_sound
+from foveate.data.sounds.files import Waveform, decode_sound
 from foveate.errors import UserError
 from foveate.forms.inputs import check_length, require_file
 from foveate.forms.naming import single_input_names
@@ -63,7 +63,7 @@ class SoundPreprocessor:
             chunk = getattr(self.extractor, "chunk_length", None)
             self.longest = None if chunk is None else float(chunk)  # Whisper and similar models pad to this duration
 
-    def prepare(self, sound: Sound) -> Float[Tensor, "1 ..."]:
+    def prepare(self, sound: Waveform) -> Float[Tensor, "1 ..."]:
         """The model's input: (1, bands, frames) for Whisper and similar models, (1, frames, bands) for most others."""
         with short_errors("the sound cannot be processed"):
             wanted = self.extractor.sampling_rate

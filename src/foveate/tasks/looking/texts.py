@@ -10,6 +10,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
+from foveate.data.tokens.public_tokenizer import name_pieces
 from foveate.errors import UserError
 from foveate.forms.inputs import EXAMPLES, check_length, make_title, require_text
 from foveate.forms.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
@@ -27,9 +28,6 @@ PROMPT_TOKENS = 8
 
 CHARACTERS_PER_TOKEN = 64
 """Maximum length of a text, in characters for each token of the limit."""
-
-REPLACEMENT = "\ufffd"
-"""Decoded from an incomplete character."""
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -77,26 +75,7 @@ class FolderTokenizer:
         if self.tokenizer is None:
             return [str(token) for token in ids]
         special, names = set(self.tokenizer.all_special_ids), self.tokenizer.convert_ids_to_tokens(ids)
-        pairs = [
-            (None if before in special else before, token) for before, token in zip([None, *ids], ids, strict=False)
-        ]
-        known = {pair: self._piece(*pair) for pair in dict.fromkeys(pairs)}
-        return [
-            # A model may have more token ids than its tokenizer; these have no names.
-            name if token in special else known[pair] or name or str(token)
-            for token, name, pair in zip(ids, names, pairs, strict=True)
-        ]
-
-    def _piece(self, before: int | None, token: int) -> str:
-        """The text that a token adds to the previous one; empty for an incomplete character."""
-        first, both = self._texts([[] if before is None else [before], [token] if before is None else [before, token]])
-        if REPLACEMENT in first:
-            first, (both,) = "", self._texts([[token]])
-        if REPLACEMENT in both or not both.startswith(first):
-            return ""
-        added = both.removeprefix(first)
-        inside = added[:1].isalnum() and first[-1:].isalnum()
-        return f"·{added}" if inside else added.strip(" ") or added
+        return name_pieces(ids, names, special, lambda some: self._texts([some])[0])
 
     def _texts(self, ids: list[list[int]], skip: bool = False) -> list[str]:
         options = {"skip_special_tokens": skip, "clean_up_tokenization_spaces": False}

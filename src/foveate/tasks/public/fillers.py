@@ -12,7 +12,7 @@ from foveate.forms.answers import NoOptions
 from foveate.forms.blanks import FillOptions
 from foveate.forms.form import InputForm
 from foveate.forms.processor import Processor
-from foveate.forms.public_blanks import OWN_NAMES, BertBlanks, PublicWords, XLNetBlanks
+from foveate.forms.public_blanks import OWN_NAMES, BertBlanks, PublicFilledBlanks, XLNetBlanks
 from foveate.interop.public_folder import check_tokenizer, read_folder
 from foveate.tasks.cloze import TASK
 from foveate.tasks.evaluation import Evaluation
@@ -42,7 +42,7 @@ class PublicFiller(Filler):
     def of(cls, folder: Path, family: str, model: Any, reads: InputForm, tokenizer: Any) -> Any:
         """A model with its forms."""
         description = {"family": family, "recipe": {}}
-        return cls(TASK, TASK.recipe(), model, Processor(reads, PublicWords(tokenizer)), description, folder)
+        return cls(TASK, TASK.recipe(), model, Processor(reads, PublicFilledBlanks(tokenizer)), description, folder)
 
     def evaluate(self, data: Sequence[Path], options: Any = None, console: Console | None = None) -> Evaluation:
         """UserError: its training text is not known."""

@@ -44,9 +44,10 @@ def read_bert(folder: Path, head: str, device: str) -> tuple[nn.Module, Any, dic
     config = bert.read_config(values, str(folder / bundle.CONFIG), head)
     if head in ("text", "tokens"):
         config.classes = len(label_names(values, str(folder / bundle.CONFIG)))
-    parts = [read_tensors(file).tensors for file in weight_files(folder)]
+    given = {name: value for file in weight_files(folder) for name, value in read_tensors(file).tensors.items()}
+    config = bert.untie(config, given)
     try:
-        state = bert.foveate(config, {name: value for part in parts for name, value in part.items()})
+        state = bert.foveate(config, given)
     except UserError as error:
         raise UserError(f"{folder}: {error}") from None
     with skip_init():

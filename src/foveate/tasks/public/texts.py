@@ -5,26 +5,23 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from foveate import bundle, models
 from foveate.data.dataset import Dataset
-from foveate.data.text.files import read_lines
+from foveate.data.table import FIRST, LABEL, SECOND, read_table
 from foveate.data.text.labelled_pairs import read_labelled_pairs
 from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.errors import UserError, one_line
 from foveate.forms.label import Label
 from foveate.forms.processor import Processor
-from foveate.forms.public_text import PooledTokens, PublicPair, PublicTags, PublicText, PublicWords
+from foveate.forms.public_text import PooledTokens, PromptedText, PublicPair, PublicTags, PublicText, PublicWords
 from foveate.forms.text_pair import PairLabel
-from foveate.forms.text_vector import PairedText, TextVector
-from foveate.interop.layout import label_names
+from foveate.forms.text_vector import TextVector
+from foveate.interop.layout import label_names, label_scores
 from foveate.interop.public_folder import PublicModel
 from foveate.tasks import find_task
 from foveate.tasks.checkpoint import public_recipe
 from foveate.tasks.embedder import Embedder
-from foveate.tasks.evaluation import Evaluation
-from foveate.tasks.public.pooling import read_pooling
+from foveate.tasks.public.pooling import lowercases, read_max_length, read_pooling, read_prompt
 from foveate.tasks.public.reader import open_public
 from foveate.tasks.run_folder import Description
 from foveate.tasks.skill import Skill
@@ -48,14 +45,6 @@ class Classifier(Skill):
         if data and self.processor.reads.pairs and has_pairs(data):
             return read_labelled_pairs(data)
         return super().test_examples(data, options)
-
-
-class TokenEmbedder(Embedder):
-    """A model that gives each token a vector."""
-
-    def evaluate(self, data: Sequence[Path], options: Any = None, console: Console | None = None) -> Evaluation:
-        """UserError: vectors are neither right nor wrong."""
-        raise UserError("a model that embeds sentences is measured by a task: train one with --from")
 
 
 class TextFolders:
@@ -93,7 +82,8 @@ def labeller(head: str, folder: Path, device: str) -> Skill:
     counts = dict.fromkeys(names, 0)
     if head == "pair":
         return skill_of(Skill, "pair", public, folder, Processor(PublicPair(**own), PairLabel(counts)))
-    return skill_of(Classifier, "classify", public, folder, Processor(PublicText(**own), Label(counts)))
+    writes = Label(counts, scores=label_scores(public.values, len(names), where))
+    return skill_of(Classifier, "classify", public, folder, Processor(PublicText(**own), writes))
 
 
 def bert_embedder(folder: Path, device: str) -> Skill:
@@ -106,7 +96,8 @@ def bert_embedder(folder: Path, device: str) -> Skill:
     model = models.build(start.family, config)
     start.fill(model)
     public = PublicModel(start.family, model.to(choose_device(device)).eval(), {})
-    reads = PairedText(max_length=config.max_length, tokenizer=start.tokenizer)
+    reads = PromptedText(tokenizer=start.tokenizer, **_prompt(folder))
+    reads.max_length = read_max_length(folder, config.max_length) - sum(map(len, reads.around))
     return skill_of(Embedder, "embed", public, folder, Processor(reads, TextVector(normalized)))
 
 
@@ -115,8 +106,13 @@ def token_embedder(folder: Path, device: str) -> Skill:
     pooling, normalized = read_pooling(folder)
     public, tokenizer, types = open_public(folder, "none", device)
     writes = PooledTokens(normalized, pooling)
-    reads = PublicText(tokenizer=tokenizer, types=types)
-    return skill_of(TokenEmbedder, "embed", public, folder, Processor(reads, writes))
+    reads = PublicText(tokenizer=tokenizer, types=types, **_prompt(folder))
+    return skill_of(Embedder, "embed", public, folder, Processor(reads, writes))
+
+
+def _prompt(folder: Path) -> dict[str, Any]:
+    """What an embedder reads before each text, and whether in lower case."""
+    return {"prompt": read_prompt(folder), "small_letters": lowercases(folder)}
 
 
 def skill_of(kind: type[Skill], name: str, public: PublicModel, folder: Path, processor: Processor) -> Skill:
@@ -128,8 +124,11 @@ def skill_of(kind: type[Skill], name: str, public: PublicModel, folder: Path, pr
 
 
 def has_pairs(data: Sequence[Path]) -> bool:
-    """Whether the first line that is not empty has a label and two texts."""
-    return next((line.count("\t") == 2 for path in data for line in read_lines(path) if line.strip()), False)
+    """Whether the first row of a table has a label and two texts."""
+    try:
+        return any(read_table(data[0], (LABEL, FIRST, SECOND)))
+    except UserError:
+        return False
 
 
 def _own_labels(values: dict[str, Any]) -> list[str]:

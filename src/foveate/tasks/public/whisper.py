@@ -1,16 +1,19 @@
 """A Whisper of a Hugging Face folder in use: it transcribes sounds, in windows of at most 30 seconds."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from foveate.contracts import Picture
 from foveate.data.dataset import Dataset
-from foveate.data.sounds.files import Sound
+from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.labelled import labelled_sounds
 from foveate.data.sounds.whisper_features import WhisperFeatures
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
+from foveate.decoding.sound_generator import SoundGenerator
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.forms.grids import find_grid
@@ -27,6 +30,9 @@ from foveate.training.hardware import choose_device
 
 GENERATION = "generation_config.json"
 
+TOGETHER = 8
+"""Windows whose languages are found together."""
+
 
 @dataclass(repr=False)
 class WhisperTranscriber(Transcriber):
@@ -35,7 +41,29 @@ class WhisperTranscriber(Transcriber):
     def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Any]:
         if not data:
             raise UserError("this model was trained elsewhere: give --data TABLE to measure it on")
-        return labelled_sounds(data)
+        return labelled_sounds(data, spoken=True)
+
+    def with_languages(self, cut: Sequence[list[Heard]], options: LanguageOptions) -> Sequence[list[Heard]]:
+        """The language of a sound is that of its first window in which anything is heard."""
+        writes = self.processor.writes
+        if options.language is not None or not writes.known.multilingual:
+            return cut
+        firsts = [next((part for part in parts if not part.sound.is_silent), parts[0]) for parts in cut]
+        languages = self._languages(firsts, options)
+        return [[replace(part, language=own) for part in parts] for parts, own in zip(cut, languages, strict=True)]
+
+    def _languages(self, windows: Sequence[Heard], options: LanguageOptions) -> Iterator[str | None]:
+        for first in range(0, len(windows), TOGETHER):
+            some = windows[first : first + TOGETHER]
+            source = self.on_device(self.processor.reads.tensors(some)[0])["source"]
+            with torch.inference_mode():
+                model: Any = self._in_use(len(windows), options)
+                generator = SoundGenerator(model, source, self.processor.writes.values)
+                yield from self.processor.writes.languages(generator, some, options)
+
+    def after(self, answer: TranscriptAnswer, options: Any) -> Any:
+        """A stream keeps the language of its first part."""
+        return replace(options, language=answer.language)
 
     def notes(self, examples: Sequence[Any]) -> list[str]:
         found: list[str] = self.processor.writes.notes(examples)
@@ -45,7 +73,7 @@ class WhisperTranscriber(Transcriber):
         """The first window of a sound, above where the model looked."""
         reads, writes, first = self.processor.reads, self.processor.writes, answer.parts[0]
         sound = reads.open(answer.given).sound
-        heard = Heard(Sound(sound.samples[: round(first.seconds * sound.rate)], sound.rate), reads)
+        heard = Heard(Waveform(sound.samples[: round(first.seconds * sound.rate)], sound.rate), reads)
         inputs = {**reads.tensors([heard])[0], **writes.teach(first)}
         found = self._picture_of(heard, first, self.watch(inputs, writes.attending), find_grid(self.model, inputs))
         return None if found is None else found()

@@ -56,7 +56,7 @@ IMAGE_ENCODER_HELP = (
 )
 
 
-class Parts:
+class InitFrom:
     """What is taken. Each method is given a `Plan`, whose `weights` are opened when they are first
     asked for."""
 
@@ -93,7 +93,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class WholeRun(Parts):
+class AllWeights(InitFrom):
     """All weights of a run, and what reads its examples, such as a vocabulary, a palette, the form of images."""
 
     of: str | None = None
@@ -150,7 +150,7 @@ class WholeRun(Parts):
         return start.run
 
 
-class Body(Parts):
+class Body(InitFrom):
     """All but the head, of a model of the same family."""
 
     help = BODY_HELP
@@ -178,7 +178,7 @@ class Body(Parts):
                 recipe.take_settings({"reads": {"size": size}}, ("size",), left_open=True)
 
 
-class LanguageModel(Body):
+class LanguageModelBody(Body):
     """The body and the tokenizer of a language model; or the words and layers that a model of another family has too,
     which then is trained as usual."""
 
@@ -209,7 +209,7 @@ class LanguageModel(Body):
         return PARTS_OF.get((recipe.weights.family, recipe.preset.family), ())
 
 
-class ImageEncoder(Parts):
+class ImageEncoder(InitFrom):
     """The image encoder, of a model that has one or is one."""
 
     help = IMAGE_ENCODER_HELP

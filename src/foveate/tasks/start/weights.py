@@ -114,7 +114,7 @@ def open_start(place: Path | str) -> Start:
     if bundle.newest_checkpoint(folder) is not None:
         return _run_folder(folder)
     if not (folder / bundle.CONFIG).is_file():
-        raise UserError(f"{place} is no folder of a trained model: it has no {bundle.CONFIG}")
+        raise UserError(f"{place} is not a folder of a trained model: it has no {bundle.CONFIG}")
     values = read_json(folder / bundle.CONFIG)
     return _run_folder(folder) if "format" in values else _public_folder(folder, values)
 

@@ -14,9 +14,9 @@ from torch import nn
 from foveate import tasks
 from foveate.contracts import Tokenizer
 from foveate.errors import UserError
-from foveate.forms.tuned import ReadPrompt
+from foveate.forms.tuned import ReadTunedPrompt
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.tuning.rollouts import distinct, write
 
 SAME = 1e-6
@@ -24,7 +24,7 @@ SAME = 1e-6
 
 
 @dataclass(frozen=True)
-class LanguageRun(WholeRun):
+class LanguageRun(AllWeights):
     """All of a run of `foveate train language`, without dropout: what is drawn is what is learned from."""
 
     help: ClassVar[str] = "Folder of the language model to begin from: `foveate train language`."
@@ -55,7 +55,7 @@ class Tuned(Skill):
     @property
     def tokenizer(self) -> Tokenizer:
         """That of the language model."""
-        reads: ReadPrompt = self.processor.reads
+        reads: ReadTunedPrompt = self.processor.reads
         return reads.words
 
     @cached_property

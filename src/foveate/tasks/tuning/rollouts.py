@@ -151,6 +151,11 @@ class ReferenceBatches:
     batches: Batches
     base: nn.Module
 
+    @property
+    def report(self) -> str:
+        """What was left out."""
+        return str(getattr(self.batches, "report", ""))
+
     def __len__(self) -> int:
         return length_hint(self.batches)
 

@@ -29,8 +29,8 @@ class Contrastive:
 
 @dataclass
 class ContrastiveTexts:
-    """The same for pairs of texts: the cross-entropy of each source's target among those of the batch, and of each
-    target's source, by the cosines of their vectors (Henderson et al. 2017; Gao et al. 2021).
+    """The contrastive loss of pairs of texts: the cross-entropy of each source's target among those of the batch, and
+    of each target's source, by the cosines of their vectors (Henderson et al. 2017; Gao et al. 2021).
 
     The logits (2B, 1, C) are vectors, a source's and behind it its target's. Equal texts belong to each other's pairs.
     """
@@ -53,6 +53,6 @@ class ContrastiveTexts:
 
 
 def _nats(logits: Tensor, same: Tensor) -> Tensor:
-    """What the rows lack of all probability on what belongs to them, summed."""
+    """Sums the cross-entropy of the rows, in nats."""
     belonging = torch.logsumexp(logits.masked_fill(~same, -torch.inf), 1)
     return (torch.logsumexp(logits, 1) - belonging).sum()

@@ -31,7 +31,7 @@ Objective = Callable[[Output, Batch], Loss]
 
 @dataclass
 class SmoothedCrossEntropy:
-    """As `CrossEntropy`, for models that choose nothing."""
+    """Cross-entropy, for models that choose nothing."""
 
     label_smoothing: float = 0.0
     """Share of the target probability that is distributed evenly over the vocabulary."""

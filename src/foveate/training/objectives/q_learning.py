@@ -33,7 +33,8 @@ def double_q_targets(
     ended: Bool[Tensor, "B T"],
     discount: float,
 ) -> Float[Tensor, "B T"]:
-    """What each action is worth: its reward, and the discounted value of the state after it, unless the episode ended.
+    """Computes the value of each action: its reward, and the discounted value of the state after it, unless the episode
+    ended.
 
     `online` and `target` are the values of the N = T + 1 states from two networks: the first chooses the next action,
     the second says what it is worth (van Hasselt et al. 2016, https://arxiv.org/abs/1509.06461).

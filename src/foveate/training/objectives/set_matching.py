@@ -20,10 +20,10 @@ from foveate.training.objectives.objective import Loss
 
 @runtime_checkable
 class ClassLoss(Protocol):
-    """How classes are decided."""
+    """The loss of classes."""
 
     def cost(self, logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B K"]) -> Float[Tensor, "B Q K"]:
-        """What it costs to give a query an object; labels are 0 where there is none."""
+        """Returns the cost of giving a query an object; labels are 0 where there is none."""
 
     def loss(self, logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B Q"], objects: int) -> Float[Tensor, ""]:
         """The summed loss for queries with these labels: IGNORE where a query has no object."""

@@ -35,7 +35,7 @@ def silence() -> None:
 
 
 def reports_errors(own: bool = False) -> bool:
-    """Whether this process reports the error that ends it.
+    """Returns whether this process reports the error that ends it.
 
     Before processes communicate, all processes of a machine find the same errors (a flag, a file), and the first one
     reports. A process reports an error of its `own` (its GPU, its memory) by itself.

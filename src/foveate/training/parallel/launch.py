@@ -50,7 +50,7 @@ def process_info(environment: Mapping[str, str] = os.environ) -> ProcessInfo | N
 
 
 def main_process() -> bool:
-    """Whether this process prints, writes files and validates: it has rank 0, or it is the only one."""
+    """Returns whether this process prints, writes files and validates: it has rank 0, or it is the only one."""
     here = process_info()
     return here is None or here.rank == 0
 

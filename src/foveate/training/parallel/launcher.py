@@ -7,7 +7,7 @@ from foveate.child_processes import child_environment
 
 
 def launch(processes: int, arguments: Sequence[str]) -> int:
-    """Run `foveate` with these arguments in so many processes, as torchrun does without its reports; the exit status.
+    """Run `foveate` with these arguments in several processes, as torchrun does without its reports; the exit status.
 
     A signal is handed on to the processes, which save their training.
     """

@@ -43,7 +43,7 @@ class Placement:
         """Load the weights of the caller's model."""
 
     def own(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]] | None:
-        """What this process writes of a tensor of its model or optimizer, and where in the whole tensor that begins."""
+        """Returns the part of a tensor that this process writes, and where in the whole tensor that begins."""
         return tensor, (0,) * tensor.ndim
 
     def part(self, tensor: Tensor | StoredTensor, like: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ def units(model: nn.Module) -> list[nn.Module]:
 
 @dataclass(frozen=True)
 class Split:
-    """How processes split a layer."""
+    """The way in which processes split a layer."""
 
     columns: tuple[str, ...] = ()
     """Linear layers of which each process computes a part of the output."""
@@ -87,7 +87,7 @@ def sequences(model: nn.Module) -> Iterator[tuple[list[str], str]]:
 
 
 def _is_split(block: nn.Module) -> bool:
-    """Whether all layers of a block, beside its residual connections, are split."""
+    """Returns whether all layers of a block, beside its residual connections, are split."""
     if not isinstance(block, TransformerBlock | DecoderBlock):
         return False
     return all(type(layer) in SPLITS for layer in block.children() if not isinstance(layer, Residual))

@@ -90,6 +90,6 @@ class Shards(Placement):
 
 
 def _place(tensor: DTensor) -> tuple[slice, ...]:
-    """Where in the whole tensor this process' part is."""
+    """Returns the place of this process' part in the whole tensor."""
     (chunk,) = tensor.__create_chunk_list__()  # what torch's own checkpoints ask for
     return tuple(slice(begin, begin + length) for begin, length in zip(chunk.offsets, chunk.sizes, strict=True))

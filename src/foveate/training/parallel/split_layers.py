@@ -73,7 +73,7 @@ def _by_mesh(tensors: Sequence[Tensor]) -> list[list[Tensor]]:
 
 
 def _check(model: nn.Module, parts: int) -> None:
-    """Raise UserError for a model whose layers so many processes cannot split."""
+    """Raise UserError for a model whose layers cannot be split among `parts` processes."""
     advice = "use as many processes as divide it, or --parallel shard"
     splits = 0
     for name, layer in model.named_modules():
@@ -137,7 +137,7 @@ def _sum_parts(to_slices: bool) -> RowwiseParallel:
 
 
 def _has_parts(layer: nn.Module, parts: int) -> bool:
-    """Whether each of so many processes gets at least one row of a layer's weights."""
+    """Returns whether each of `parts` processes gets at least one row of a layer's weights."""
     rows = len(layer.weight)  # type: ignore[arg-type]
     return -(-rows // parts) * (parts - 1) < rows
 

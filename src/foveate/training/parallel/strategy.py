@@ -46,7 +46,7 @@ def place(
 
 
 def is_large(model: nn.Module, device: torch.device, local_size: int) -> bool:
-    """Whether a replica needs more than half of a process' memory, which leaves too little for activations.
+    """Returns whether a replica needs more than half of a process' memory, which leaves too little for activations.
 
     The processes of a machine share its main memory, but each has its own GPU.
     """

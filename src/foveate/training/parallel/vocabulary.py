@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 def split_cross_entropy(
     logits: Any, labels: Int[Tensor, "B T"], counts: Bool[Tensor, "B T"], smoothing: float
 ) -> tuple[Float[Tensor, ""], Float[Tensor, "B T"], Bool[Tensor, "B T"]]:
-    """As `smoothed_cross_entropy`, for logits (B, T, N) that are a DTensor, split along N."""
+    """Computes `smoothed_cross_entropy` for logits (B, T, N) that are a DTensor, split along N."""
     mesh, size = logits.device_mesh, logits.shape[-1]
     first = -(-size // mesh.size()) * mesh.get_local_rank()
     return _SplitCrossEntropy.apply(logits.to_local(), labels, counts, smoothing, size, first, mesh.get_group())

@@ -38,7 +38,7 @@ class Watch:
         self._thread.start()
 
     def broken(self, within: float = 0.0) -> bool:
-        """Whether another process is known to have ended early, after a wait of `within` seconds."""
+        """Returns whether another process is known to have ended early, after a wait of `within` seconds."""
         return self._failure.wait(within)
 
     def leave(self, word: float) -> None:

@@ -30,6 +30,6 @@ def decode(text: str) -> bytes:
     found = np.concatenate([digits[letters], np.full(missing, 84, np.uint64)])
     words = (found.reshape(-1, 5) * _POWERS).sum(1)
     if (found > 84).any() or (words >= 2**32).any() or missing == 4:
-        raise UserError("the page is damaged: a block is no valid base85")
+        raise UserError("the page is damaged: a block is not valid base85")
     data = words.astype(">u4").tobytes()
     return data[: len(data) - missing]

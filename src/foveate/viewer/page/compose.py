@@ -83,7 +83,7 @@ JSON, BINARY = "application/json", "application/octet-stream;base85"
 _BLOCK = re.compile(r'<script type="([a-z0-9/;-]+)" id="([a-z]+(?:-\d+)?)">([^<]*)</script>')
 
 
-class Block(NamedTuple):
+class PageData(NamedTuple):
     """Data in a page: a script element that browsers do not run."""
 
     name: str
@@ -102,10 +102,12 @@ def to_html(document: Document) -> str:
     """The page as one self-contained HTML text."""
     head, pictures = make_head(document)
     packed = [pack(panel) for panel in document.sites]
-    blocks = [Block("document", JSON, head_json(head).encode())]
-    blocks += [Block(f"picture-{place}", picture_type(data), data) for place, data in enumerate(pictures)]
+    blocks = [PageData("document", JSON, head_json(head).encode())]
+    blocks += [PageData(f"picture-{place}", picture_type(data), data) for place, data in enumerate(pictures)]
     for name in ("maps", "rows"):
-        blocks += [Block(f"{name}-{place}", BINARY, parts[name]) for place, parts in enumerate(packed) if name in parts]
+        blocks += [
+            PageData(f"{name}-{place}", BINARY, parts[name]) for place, parts in enumerate(packed) if name in parts
+        ]
     return compose(document.title, blocks)
 
 
@@ -129,7 +131,7 @@ def to_iframe(document: Document, height: int = 760) -> str:
 def read(path: Path | str) -> Document:
     """Read a page that `save` wrote, without running it. Weights have the precision of the page.
 
-    Raises UserError for a file that is no such page, or is damaged.
+    Raises UserError for a file that is not such a page, or is damaged.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -157,7 +159,7 @@ def read(path: Path | str) -> Document:
 
 def compose(
     title: str,
-    blocks: Iterable[Block],
+    blocks: Iterable[PageData],
     scripts: Sequence[str] = (),
     begin: str = EMBEDDED,
     connect: str = "'none'",

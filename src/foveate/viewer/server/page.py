@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import NamedTuple
 
-from foveate.viewer.page.compose import JSON, Block, compose
+from foveate.viewer.page.compose import JSON, PageData, compose
 from foveate.viewer.protocol import InputKind
 
 SCRIPTS = ("remote.js", "fields.js", "past.js", "prompt.js")
@@ -14,7 +14,7 @@ SCRIPTS = ("remote.js", "fields.js", "past.js", "prompt.js")
 
 @dataclass(frozen=True)
 class ServerInfo:
-    """What the page knows about its server."""
+    """The facts that the page knows about its server."""
 
     name: str
     """Description of the model."""
@@ -44,7 +44,7 @@ def make_page(about: ServerInfo) -> Page:
     """The page for a model."""
     text = compose(
         f"{about.name}{' beside ' + about.second if about.second else ''} · foveate",
-        [Block("explorer", JSON, _data(about).encode("ascii"))],
+        [PageData("explorer", JSON, _data(about).encode("ascii"))],
         [_asset(name) for name in SCRIPTS],
         begin="explore();",
         connect="'self'",

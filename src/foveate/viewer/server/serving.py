@@ -25,7 +25,7 @@ SILENT_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server listens."""
+    """The address at which a server listens."""
 
     host: str = "127.0.0.1"
     port: int = 0

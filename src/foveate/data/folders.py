@@ -1,0 +1,90 @@
+"""What lies in a folder that a user names: files, a folder for each class, and folders of splits."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from foveate.errors import UserError
+from foveate.files import utf8
+
+LITTER = ("__MACOSX",)
+"""Folders that programs leave behind, beside all whose names begin with a dot."""
+
+TRAIN, DEV, TEST = ("train", "training"), ("val", "valid", "validation", "dev"), ("test", "testing")
+"""What people call the folders of splits."""
+
+
+def is_litter(name: str) -> bool:
+    """Whether a file or a folder is hidden, or left behind by a program."""
+    return name.startswith(".") or name in LITTER
+
+
+def files_below(folder: Path, endings: Iterable[str]) -> list[Path]:
+    """The files in a folder and its folders whose names end so, in any letter case, in alphabetical order.
+
+    Hidden files and folders are left out, and links to folders are not followed.
+    """
+    ends, found = tuple(endings), []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not is_litter(name)]
+        found += [Path(place) / name for name in names if name.lower().endswith(ends) and not is_litter(name)]
+    return sorted(file for file in found if file.is_file())
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """The folders right in a folder, in alphabetical order, without hidden ones."""
+    return sorted(place for place in folder.iterdir() if place.is_dir() and not is_litter(place.name))
+
+
+def class_folders(folder: Path, endings: Sequence[str]) -> list[tuple[str, list[Path]]]:
+    """The folders in a folder as labels, each with the files below it; folders without such files are left out.
+
+    Raises UserError for a name that is not UTF-8, and for folders that may be splits or classes.
+    """
+    found = [(utf8(place.name), files) for place in folders_in(folder) if (files := files_below(place, endings))]
+    names = {label for label, _ in found}
+    if names and names <= {*TRAIN, *DEV, *TEST}:
+        shown = ", ".join(sorted(names))
+        raise UserError(
+            f"{folder} has the folders {shown}: if they are splits, name one of them, such as {folder / min(names)}; "
+            f"if they are classes, rename them"
+        )
+    return found
+
+
+class SplitFolders(NamedTuple):
+    """The folders of a dataset that was split before."""
+
+    train: Path
+    dev: Path | None
+    test: Path | None
+
+
+def split_folders(folder: Path) -> SplitFolders | None:
+    """The folders train, val and test in a folder, by the names that people give them; None where it has others.
+
+    One to train on must be there, and one to validate or to test on.
+    """
+    if not folder.is_dir():
+        return None
+    places = {place.name.lower(): place for place in folders_in(folder)}
+    train, dev, test = (next((places[name] for name in names if name in places), None) for names in (TRAIN, DEV, TEST))
+    if train is None or (dev is None and test is None) or not places.keys() <= {*TRAIN, *DEV, *TEST}:
+        return None
+    return SplitFolders(train, dev, test)
+
+
+def parts_to_learn(data: Sequence[Path], validation: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """What to learn from and to validate on, of a folder that holds train and val; other paths as they are."""
+    found = split_folders(data[0]) if len(data) == 1 else None
+    if found is None:
+        return tuple(data), tuple(validation)
+    return (found.train,), tuple(validation) or ((found.dev,) if found.dev else ())
+
+
+def part_to_measure(data: Sequence[Path]) -> tuple[Path, ...]:
+    """What to measure on, of a folder that holds train and test; other paths as they are."""
+    found = split_folders(data[0]) if len(data) == 1 else None
+    part = None if found is None else found.test or found.dev
+    return tuple(data) if part is None else (part,)

@@ -1,0 +1,108 @@
+"""Folders that people have: hidden files, what programs leave behind, splits, transcripts beside sounds."""
+
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from foveate.data.folders import class_folders, files_below, part_to_measure, parts_to_learn, split_folders
+from foveate.data.images.labelled import labelled_images
+from foveate.data.sounds.labelled import labelled_sounds
+from foveate.data.sounds.wav import write_wave
+from foveate.errors import UserError
+
+
+def image(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    PIL.Image.new("L", (4, 4)).save(path)
+
+
+def sound(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_wave(path, np.sin(np.arange(800) / 9).astype(np.float32), 8000)
+
+
+@pytest.mark.parametrize(("make", "ending"), [(image, "png"), (sound, "wav")])
+def test_litter_is_no_class_and_no_example(make, ending: str, tmp_path: Path) -> None:
+    for label in ("cat", "dog"):
+        for number in range(3):
+            make(tmp_path / label / f"{number}.{ending}")
+        make(tmp_path / label / ".ipynb_checkpoints" / f"1-checkpoint.{ending}")
+        (tmp_path / "__MACOSX" / label).mkdir(parents=True)
+        for place in (tmp_path / "__MACOSX" / label, tmp_path / label):
+            (place / f"._1.{ending}").write_bytes(b"\0\5\x16\7Mac OS X")
+    (tmp_path / ".DS_Store").write_bytes(b"\0")
+    (tmp_path / "cat" / "Thumbs.db").write_bytes(b"\xd0")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "cat" / "again").symlink_to(tmp_path / "cat")
+    read = labelled_images if ending == "png" else labelled_sounds
+    assert [one.label for one in read([tmp_path])] == ["cat"] * 3 + ["dog"] * 3
+    assert [label for label, _ in class_folders(tmp_path, [ending])] == ["cat", "dog"]
+    assert len(files_below(tmp_path, [ending.upper().lower()])) == 6
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("train", "val", "test"), ("train", "val", "test")),
+        (("Training", "Validation"), ("Training", "Validation", None)),
+        (("train", "test", ".git"), ("train", None, "test")),
+        (("train",), None),
+        (("train", "val", "cats"), None),
+        (("val", "test"), None),
+    ],
+)
+def test_folders_of_splits(names: tuple[str, ...], expected: tuple[str | None, ...] | None, tmp_path: Path) -> None:
+    for name in names:
+        (tmp_path / name).mkdir()
+    found = split_folders(tmp_path)
+    assert (found and tuple(place and place.name for place in found)) == expected
+
+
+def test_what_is_learned_validated_and_measured_of_splits(tmp_path: Path) -> None:
+    for name in ("train", "valid", "test"):
+        (tmp_path / name).mkdir()
+    train, valid, test = (tmp_path / name for name in ("train", "valid", "test"))
+    assert parts_to_learn([tmp_path], []) == ((train,), (valid,))
+    assert parts_to_learn([tmp_path], [test]) == ((train,), (test,))
+    assert part_to_measure([tmp_path]) == (test,)
+    assert parts_to_learn([train], []) == ((train,), ())
+    assert parts_to_learn([tmp_path, train], []) == ((tmp_path, train), ())
+    test.rmdir()
+    assert part_to_measure([tmp_path]) == (valid,)
+
+
+def test_folders_that_may_be_splits_or_classes(tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        image(tmp_path / name / "1.png")
+    with pytest.raises(UserError, match=r"has the folders test, train: if they are splits, name one of them, such as"):
+        labelled_images([tmp_path])
+
+
+def test_transcripts_of_librispeech(tmp_path: Path) -> None:
+    for speaker, chapter in ((19, 198), (26, 495)):
+        for number in range(2):
+            sound(tmp_path / f"{speaker}/{chapter}/{speaker}-{chapter}-000{number}.wav")
+        lines = [f"{speaker}-{chapter}-000{number} WORDS OF {speaker} {number}\n" for number in range(2)]
+        (tmp_path / f"{speaker}/{chapter}/{speaker}-{chapter}.trans.txt").write_text("".join(lines))
+    found = labelled_sounds([tmp_path], spoken=True)
+    assert [one.label for one in found] == [f"WORDS OF {n} {m}" for n in (19, 26) for m in (0, 1)]
+    assert [one.label for one in labelled_sounds([tmp_path])] == ["19", "19", "26", "26"]
+
+
+@pytest.mark.parametrize("ending", [".txt", ".lab"])
+def test_a_transcript_beside_each_sound(ending: str, tmp_path: Path) -> None:
+    for number in range(2):
+        sound(tmp_path / f"{number}.wav")
+        (tmp_path / f"{number}{ending}").write_text(f"words\nof {number}\n")
+    assert [one.label for one in labelled_sounds([tmp_path], spoken=True)] == ["words of 0", "words of 1"]
+    sound(tmp_path / "2.wav")
+    with pytest.raises(UserError, match=r"2.wav has no transcript, but 2 sounds of .* have one beside them"):
+        labelled_sounds([tmp_path], spoken=True)
+
+
+def test_a_folder_for_each_text_without_transcripts(tmp_path: Path) -> None:
+    sound(tmp_path / "zwei/1.wav")
+    (tmp_path / "readme.txt").write_text("no transcript")
+    assert [one.label for one in labelled_sounds([tmp_path], spoken=True)] == ["zwei"]

@@ -1,0 +1,216 @@
+"""Tables: every reader of rows reads lines with tabs, CSV and JSON lines, with columns in any order below a header."""
+
+import csv
+import gzip
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from foveate.data import table
+from foveate.data.images.captions import captioned_images
+from foveate.data.images.labelled import labelled_images
+from foveate.data.images.questions import image_questions
+from foveate.data.images.word_images import word_images
+from foveate.data.sounds.labelled import labelled_sounds
+from foveate.data.sounds.wav import write_wave
+from foveate.data.table import TEXT, Column, read_table
+from foveate.data.text.facts import text_questions
+from foveate.data.text.labelled import LabelledText
+from foveate.data.text.labelled_pairs import read_labelled_pairs
+from foveate.data.text.parallel_corpus import ParallelText
+from foveate.data.text.preferences import read_preferences
+from foveate.errors import UserError
+
+
+@dataclass
+class Reader:
+    """What reads a table, and the cells that its examples were made of."""
+
+    read: Callable[[list[Path]], Any]
+    columns: tuple[Column, ...]
+    cells: Callable[[Any], Sequence[str]]
+
+
+def _name(path: Any) -> str:
+    return Path(path).name
+
+
+READERS = {
+    "captions": Reader(captioned_images, (table.IMAGE, table.CAPTION), lambda x: (_name(x.file), *x.captions)),
+    "images": Reader(labelled_images, (table.IMAGE, table.LABEL), lambda x: (_name(x.file), x.label)),
+    "lines of text": Reader(word_images, (table.IMAGE, table.TRANSCRIPT), lambda x: (_name(x.file), x.label)),
+    "sounds": Reader(labelled_sounds, (table.SOUND, table.TRANSCRIPT), lambda x: (_name(x.path), x.label)),
+    "image questions": Reader(
+        image_questions, (table.IMAGE, table.QUESTION, table.ANSWER), lambda x: (_name(x.file), x.question, x.answer)
+    ),
+    "text questions": Reader(
+        text_questions, (table.CONTEXT, table.QUESTION, table.ANSWER), lambda x: (x.text, x.question, x.answer)
+    ),
+    "labelled texts": Reader(LabelledText.from_paths, (table.LABEL, TEXT), lambda x: (x.label, x.text)),
+    "labelled pairs": Reader(
+        read_labelled_pairs, (table.LABEL, table.FIRST, table.SECOND), lambda x: (x.label, x.first, x.second)
+    ),
+    "parallel texts": Reader(ParallelText.from_paths, (table.SOURCE, table.TARGET), tuple),
+    "preferences": Reader(read_preferences, (table.BETTER, table.WORSE), lambda x: (x.better, x.worse)),
+}
+
+
+def test_every_reader_of_rows_is_walked() -> None:
+    """A module that reads a table is one of those below."""
+    data = Path(table.__file__).parent
+    readers = {path.relative_to(data).as_posix() for path in data.rglob("*.py") if "read_table" in path.read_text()}
+    assert readers == {
+        *("table.py", "images/captions.py", "images/labelled.py", "images/questions.py", "sounds/labelled.py"),
+        *("text/facts.py", "text/labelled.py", "text/preferences.py", "text/parallel_corpus.py"),
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for number in range(2):
+        PIL.Image.new("RGB", (8, 8), (number * 90, 0, 0)).save(tmp_path / f"{number}.png")
+        write_wave(tmp_path / f"{number}.wav", np.sin(np.arange(800) * (number + 1) / 9).astype(np.float32), 8000)
+    return tmp_path
+
+
+def rows_of(reader: Reader) -> list[list[str]]:
+    """Two rows for the columns of a reader; texts hold a comma, a quote and a letter that is no ASCII."""
+    made = []
+    for number in range(2):
+        values = {"path": f"{number}.wav" if reader.columns[0] is table.SOUND else f"{number}.png"}
+        made.append([values.get(column.name, f'{column.name} "{number}", é') for column in reader.columns])
+    return made
+
+
+def _tabs(path: Path, titles: list[str] | None, rows: list[list[str]]) -> None:
+    path.write_text("".join("\t".join(row) + "\n" for row in [*([titles] if titles else []), *rows]), encoding="utf-8")
+
+
+def _csv(path: Path, titles: list[str] | None, rows: list[list[str]], delimiter: str = ",") -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows([*([titles] if titles else []), *rows])
+
+
+def _write(path: Path, kind: str, titles: list[str], rows: list[list[str]]) -> None:
+    turned = [[*row[::-1], "7"] for row in rows]
+    names = [*titles[::-1], "number"]
+    if kind == "tabs":
+        _tabs(path, None, rows)
+    elif kind == "tabs with a header":
+        _tabs(path, names, turned)
+    elif kind == "csv":
+        _csv(path, None, rows)
+    elif kind == "csv with a header":
+        _csv(path, names, turned)
+    elif kind == "csv with semicolons":
+        _csv(path, names, turned, ";")
+    else:
+        lines = [json.dumps(dict(zip(names, row, strict=True))) for row in turned]
+        path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+
+
+ENDINGS = {
+    "tabs": ".tsv",
+    "tabs with a header": ".txt",
+    "csv": ".csv",
+    "csv with a header": ".csv",
+    "csv with semicolons": ".CSV",
+    "json lines": ".jsonl",
+}
+
+
+def titles_of(reader: Reader, number: int) -> Iterator[str]:
+    """The names of the columns, or the n-th title of each that no column before has."""
+    used: set[str] = set()
+    for column in reader.columns:
+        free = [title for title in (column.name, *column.titles) if title not in used]
+        used.add(free[min(number, len(free) - 1)])
+        yield free[min(number, len(free) - 1)]
+
+
+@pytest.mark.parametrize("kind", ENDINGS)
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_reads_every_format(name: str, kind: str, folder: Path) -> None:
+    reader = READERS[name]
+    rows = rows_of(reader)
+    for number in range(2):
+        path = folder / f"table{number}{ENDINGS[kind]}"
+        _write(path, kind, list(titles_of(reader, number)), rows)
+        found = [list(reader.cells(example)) for example in reader.read([path])]
+        assert found == rows
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_compressed_table(name: str, folder: Path) -> None:
+    reader = READERS[name]
+    rows = rows_of(reader)
+    _csv(folder / "a.csv", list(titles_of(reader, 0)), rows)
+    (folder / "a.csv.gz").write_bytes(gzip.compress((folder / "a.csv").read_bytes()))
+    assert [list(reader.cells(example)) for example in reader.read([folder / "a.csv.gz"])] == rows
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_rows_of_other_columns_are_one_line(name: str, folder: Path) -> None:
+    reader = READERS[name]
+    expected = [column.name for column in reader.columns]
+    for file, content, told in (
+        ("a.tsv", "alone\n", f"line 1: 0 tabs, but a line must be {'<TAB>'.join(expected)}"),
+        ("a.csv", "x\n", f"line 1: 1 cells, but a row must be {','.join(expected)}, or the first row must name"),
+        ("a.jsonl", '{"x": 1}\n', f"line 1: no {expected[0]}; it may be called {expected[0]}, "),
+        ("b.jsonl", "[1]\n", "line 1: a line must be a JSON object, not [1]"),
+        ("c.jsonl", "{\n", "line 1 is damaged: "),
+    ):
+        (folder / file).write_text(content)
+        with pytest.raises(UserError) as error:
+            list(reader.read([folder / file]))
+        assert str(error.value).startswith(f"{folder / file}, {told}")
+
+
+def rows(path: Path, *columns: Column, **options: bool) -> list[Any]:
+    return [row and (row.line, *row.cells) for row in read_table(path, columns or (TEXT,), **options)]
+
+
+def test_quoted_cells_hold_line_ends(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('text,label\n"two\nlines",a\n\nb,c\n')
+    assert rows(tmp_path / "a.csv", table.LABEL, TEXT) == [(2, "a", "two\nlines"), None, (5, "c", "b")]
+
+
+def test_what_is_no_csv(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('text,label\na,b\n"open,b\n')
+    with pytest.raises(UserError, match=r"a.csv, line 3: this is not CSV: "):
+        rows(tmp_path / "a.csv", table.LABEL, TEXT)
+
+
+def test_empty_cells(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("a\t\n\t\n\tb\t\n")
+    assert rows(tmp_path / "a.tsv", table.SOURCE, table.TARGET, empty_cells=True) == [(1, "a", ""), None, (3, "", "b")]
+    with pytest.raises(UserError, match=r"a.tsv, line 1: the target is empty"):
+        rows(tmp_path / "a.tsv", table.SOURCE, table.TARGET)
+
+
+def test_rows_below_a_header_have_its_width(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,text\n1,a\n2\n")
+    with pytest.raises(UserError, match=r"a.csv, line 3: 1 cells, but the header names 2"):
+        rows(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("value", ["3", "0.5"])
+def test_numbers_of_json_are_texts(value: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"sentence": {value}}}\n')
+    assert rows(tmp_path / "a.jsonl") == [(1, value)]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [("null", "the text is empty"), ("[1]", "the sentence is [1], but must be a text or a number")]
+)
+def test_values_that_are_no_cells(value: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"sentence": {value}}}\n')
+    with pytest.raises(UserError) as error:
+        rows(tmp_path / "a.jsonl")
+    assert str(error.value) == f"{tmp_path / 'a.jsonl'}, line 1: {told}"

@@ -1,0 +1,133 @@
+"""A file whose output matrix is not the embeddings that the config ties it to: transformers' logits, or an error."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from public_models import CONFIGS, word_tokenizer
+from safetensors.torch import load_file, save_file
+
+from foveate.errors import UserError
+from foveate.interop.public_folder import MODEL_TYPES, read_folder
+from foveate.tasks.public.reader import read_bert
+
+BERT = {"num_attention_heads": 5, "hidden_size": 20, "num_hidden_layers": 2, "intermediate_size": 28, "vocab_size": 53}
+
+WHISPER = transformers.WhisperConfig(
+    vocab_size=53,
+    d_model=20,
+    encoder_layers=1,
+    decoder_layers=1,
+    encoder_attention_heads=2,
+    decoder_attention_heads=2,
+    encoder_ffn_dim=80,
+    decoder_ffn_dim=80,
+    pad_token_id=50,
+    bos_token_id=50,
+    eos_token_id=50,
+    decoder_start_token_id=50,
+)
+
+MODELS: dict[str, tuple[str, Any, str, str]] = {
+    "gpt2": ("AutoModelForCausalLM", CONFIGS["gpt2"], "transformer.wte.weight", "lm_head.weight"),
+    "openai-gpt": ("AutoModelForCausalLM", CONFIGS["gpt1"], "transformer.tokens_embed.weight", "lm_head.weight"),
+    "gpt_neox": (
+        "AutoModelForCausalLM",
+        CONFIGS["gpt-neox-sequential"],
+        "gpt_neox.embed_in.weight",
+        "embed_out.weight",
+    ),
+    "llama": ("AutoModelForCausalLM", CONFIGS["llama"], "model.embed_tokens.weight", "lm_head.weight"),
+    "xlnet": (
+        "AutoModelForCausalLM",
+        transformers.XLNetConfig(vocab_size=53, d_model=20, n_layer=2, n_head=5, d_inner=28),
+        "transformer.word_embedding.weight",
+        "lm_loss.weight",
+    ),
+    "whisper": ("WhisperForConditionalGeneration", WHISPER, "model.decoder.embed_tokens.weight", "proj_out.weight"),
+    "bert": (
+        "AutoModelForMaskedLM",
+        transformers.BertConfig(**BERT),
+        "bert.embeddings.word_embeddings.weight",
+        "cls.predictions.decoder.weight",
+    ),
+    "roberta": (
+        "AutoModelForMaskedLM",
+        transformers.RobertaConfig(**BERT, max_position_embeddings=40),
+        "roberta.embeddings.word_embeddings.weight",
+        "lm_head.decoder.weight",
+    ),
+}
+
+ALWAYS_TIED = ("xlnet", "whisper")
+"""Our models of these families have one matrix for both."""
+
+
+def folder_of(name: str, place: Path, other: bool) -> Any:
+    """transformers' model of a file with two matrices, which are equal or not."""
+    kind, config, embedding, output = MODELS[name]
+    torch.manual_seed(5)
+    maker = getattr(transformers, kind)
+    model = maker.from_config(config) if kind.startswith("Auto") else maker(config)
+    model.save_pretrained(place)
+    tensors = load_file(place / "model.safetensors")
+    tensors[output] = tensors[embedding] + other * torch.randn_like(tensors[embedding])
+    save_file(tensors, place / "model.safetensors", {"format": "pt"})
+    word_tokenizer().save(str(place / "tokenizer.json"))
+    return maker.from_pretrained(place).eval()
+
+
+def read(name: str, place: Path) -> Any:
+    return read_bert(place, "words", "cpu")[0] if "bert" in name else read_folder(place).model
+
+
+def test_every_family_that_predicts_words_is_compared() -> None:
+    layouts = {kind: importlib.import_module(name).LAYOUT for kind, name in MODEL_TYPES.items()}
+    words = {kind for kind, layout in layouts.items() if "words" in layout.architectures.values()}
+    assert words | {"bert", "roberta"} == MODELS.keys()
+
+
+@pytest.mark.parametrize("other", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_matrix_of_the_file_is_used(name: str, other: bool, tmp_path: Path) -> None:
+    theirs = folder_of(name, tmp_path, other)
+    if other and name in ALWAYS_TIED:
+        with pytest.raises(UserError, match=r"'[\w.]+' differs from '[\w.]+', but a \w+ has one for both"):
+            read(name, tmp_path)
+        return
+    ours, tokens = read(name, tmp_path), torch.randint(3, 50, (2, 7))
+    if name == "whisper":
+        given = {"input_features": torch.randn(1, 80, 3000), "decoder_input_ids": tokens[:1]}
+        with torch.no_grad():
+            expected = theirs(**given).logits
+            sound = given["input_features"].transpose(1, 2).contiguous()
+            found = ours(sound, torch.tensor([3000]), tokens[:1]).logits
+    else:
+        with torch.no_grad():
+            expected, found = theirs(tokens).logits, ours(tokens).logits
+    torch.testing.assert_close(found, expected, atol=5e-5, rtol=0)
+
+
+def test_an_output_layer_without_a_matrix_is_refused(tmp_path: Path) -> None:
+    folder_of("bert", tmp_path, False)
+    tensors = load_file(tmp_path / "model.safetensors")
+    del tensors["cls.predictions.decoder.weight"]
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    config = (tmp_path / "config.json").read_text()
+    untied = config.replace('"tie_word_embeddings": true', '"tie_word_embeddings": false')
+    assert untied != config
+    (tmp_path / "config.json").write_text(untied)
+    with pytest.raises(UserError, match=r"the tensor 'cls\.predictions\.decoder\.weight' is missing"):
+        read("bert", tmp_path)
+
+
+def test_two_biases_that_differ_are_refused(tmp_path: Path) -> None:
+    folder_of("bert", tmp_path, False)
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["cls.predictions.decoder.bias"] = tensors["cls.predictions.bias"] + 1
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(UserError, match=r"'cls\.predictions\.bias' is another than the one that it is tied to"):
+        read("bert", tmp_path)
