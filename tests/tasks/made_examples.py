@@ -105,7 +105,9 @@ def tagged_words(folder: Path) -> Made:
 
 
 def prose(folder: Path) -> Made:
-    return Made(tuple(tiny_prose.write_files(folder)))
+    paragraphs = [paragraph.text for paragraph in tiny_prose.prose(2 * COUNT, 1)]
+    (folder / "prose.txt").write_text("\n\n".join(paragraphs) + "\n")
+    return Made((folder / "prose.txt",))
 
 
 def prose_with_blanks(folder: Path) -> Made:

@@ -1,37 +1,46 @@
 """What every task keeps, whatever it reads and writes: a task is tested by being listed."""
 
 import json
+import os
+import re
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import made_examples
+import numpy as np
 import pytest
-import torch
 from made_examples import Made
 from rich.console import Console
 
 import foveate
 from foveate import models
+from foveate.bundle import WEIGHTS
 from foveate.cli import main
-from foveate.errors import printable
+from foveate.errors import UserError, printable
+from foveate.forms.answers import Answer, Failure
 from foveate.forms.form import setting_names
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.learning import learn
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.skill import Skill
 from foveate.tasks.task import Task
+from foveate.training import Interrupted
 
-STEPS = 2
+STEPS = 3
 
 
-def smallest(task: Task, families: tuple[str, ...] = ()) -> models.Preset:
-    """The smallest preset of a task, perhaps of some families."""
+def smallest(task: Task, families: tuple[str, ...] = (), attending: bool = False) -> models.Preset:
+    """The smallest preset of a task, perhaps of some families, or of those that attend."""
     presets = [one for one in task.presets().values() if not families or one.family in families]
-    return min(presets, key=lambda preset: preset.parameters)
+    return min((one for one in presets if one.attends or not attending), key=lambda preset: preset.parameters)
+
+
+SILENT = Console(file=StringIO())
 
 
 class Workshop:
@@ -57,18 +66,25 @@ class Workshop:
             if name in TASKS:
                 settings[name] = self.run(find_task(name))
         if task.start.missing and "start" not in changes:
-            settings["start"] = self.run(find_task(task.start.of), task.families)
-        training = {"steps": STEPS, "validate_every": STEPS, "save_every": 1, "warmup": 1, "average": 1}
+            settings["start"] = self.run(find_task(task.start.of[0]), task.families)
+        training = {
+            "steps": STEPS,
+            "epochs": None,
+            "validate_every": STEPS,
+            "save_every": STEPS,
+            "log_every": 1,
+            "warmup": 1,
+            "average": 1,
+        }
         settings |= {"data": made.data, "validation": made.data, "validation_examples": 6, "precision": "float32"}
         return task.recipe(**{"model": model, "out": out, **settings, **training, **changes})
 
-    def run(self, task: Task, families: tuple[str, ...] = ()) -> Path:
-        """The folder of a trained model."""
-        model = smallest(task, families).name
+    def run(self, task: Task, families: tuple[str, ...] = (), attending: bool = False) -> Path:
+        """The folder of the smallest model of a task, once it is trained."""
+        model = smallest(task, families, attending).name
         out = self.folder / f"{task.name} {model}"
         if (task.name, model) not in self.trained:
-            torch.manual_seed(0)
-            learn(self.recipe(task, model, out), console=Console(file=StringIO()))
+            learn(self.recipe(task, model, out), console=SILENT)
             self.trained[task.name, model] = out
         return out
 
@@ -94,6 +110,12 @@ class Trained:
     def made(self) -> Made:
         return self.workshop.examples(self.task)
 
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The flags as keyword arguments."""
+        pairs = zip(self.made.flags[::2], self.made.flags[1::2], strict=True)
+        return {name.removeprefix("--"): Path(value) if "/" in value else value for name, value in pairs}
+
     @cached_property
     def inputs(self) -> list[str]:
         """Two inputs that can be read."""
@@ -102,6 +124,11 @@ class Trained:
         reads = self.skill.processor.reads
         places = dict.fromkeys(map(reads.place, self.task.read(self.made.data, self.skill.recipe)))
         return [*places][:2]
+
+    @property
+    def draws(self) -> bool:
+        """Whether answers are drawn, so that one depends on those before it."""
+        return hasattr(self.skill.processor.writes.run_options(), "seed")
 
     @cached_property
     def unreadable(self) -> list[str]:
@@ -118,6 +145,13 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 def trained(request: pytest.FixtureRequest, workshop: Workshop) -> Trained:
     task = find_task(request.param)
     return Trained(task, workshop, workshop.run(task))
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def attending(request: pytest.FixtureRequest, workshop: Workshop) -> Trained:
+    """The smallest model of a task that attends."""
+    task = find_task(request.param)
+    return Trained(task, workshop, workshop.run(task, attending=True))
 
 
 @dataclass
@@ -146,51 +180,63 @@ Command = Callable[..., Ended]
 
 
 @pytest.fixture
-def run(trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> Command:
-    """Runs a verb of the command line on the model; its status and what it wrote."""
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> Command:
+    """Runs a command, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")  # tables have a line for each row
 
-    def command(verb: str, *arguments: object) -> Ended:
+    def run(*arguments: object) -> Ended:
         capsys.readouterr()
         status = 0
         try:
-            main([verb, str(trained.folder), *map(str, arguments)])
+            main([*map(str, arguments)])
         except SystemExit as ended:
             status = int(ended.code or 0)
         return Ended(status, *capsys.readouterr())
 
-    return command
+    return run
+
+
+@pytest.fixture
+def run(trained: Trained, command: Command) -> Command:
+    """Runs a verb of the command line on the trained model."""
+    return lambda verb, *arguments: command(verb, trained.folder, *arguments)
+
+
+NUMBER = re.compile(r"-?\b\d+\.\d+\b")
 
 
 def alike(lines: list[str], others: list[str]) -> bool:
     """Whether lines say the same, but for the rounding of numbers."""
-    words, others = (" ".join(some).replace("/", " ").split() for some in (lines, others))
-    return len(words) == len(others) and all(
-        one == other or float(one) == pytest.approx(float(other), abs=2e-3)
-        for one, other in zip(words, others, strict=True)
+    (words, numbers), (others, other_numbers) = (
+        (NUMBER.sub("", "\n".join(some)), [*map(float, NUMBER.findall("\n".join(some)))]) for some in (lines, others)
     )
+    return words == others and numbers == pytest.approx(other_numbers, abs=2e-3)
 
 
 def test_run(trained: Trained, run: Command) -> None:
     """Answers come in order, for one input and for several."""
     first, second = trained.inputs
     flags = trained.made.flags
-    alone = run("run", first, *flags)
-    assert (alone.status, len(alone.lines)) == (0, 1), alone
-    both, turned = run("run", first, second, *flags), run("run", second, first, *flags)
-    assert (both.status, turned.status) == (0, 0)
-    assert all(both.lines)
-    if not hasattr(trained.skill.processor.writes.run_options(), "seed"):  # what is drawn depends on what was before
+    alone, both = run("run", first, *flags), run("run", first, second, *flags)
+    turned = run("run", second, first, *flags)
+    assert [(ended.status, len(ended.lines)) for ended in (alone, both, turned)] == [(0, 1), (0, 2), (0, 2)]
+    if not trained.draws:
         assert alike(both.lines, turned.lines[::-1])
         assert alike(both.lines[:1], alone.lines)
 
 
 def test_an_input_that_cannot_be_read_costs_no_other_its_answer(trained: Trained, run: Command) -> None:
     first, second = trained.inputs
+    flags = trained.made.flags
+    readable = run("run", first, second, *flags)
     for unreadable in trained.unreadable:
-        ended = run("run", first, unreadable, second, *trained.made.flags)
+        ended = run("run", first, unreadable, second, *flags)
         assert ended.error
-        assert [bool(line) for line in ended.lines] == [True, False, True]
+        assert len(ended.lines) == 3
+        assert not ended.lines[1]
+        if not trained.draws:
+            assert alike(ended.lines[::2], readable.lines)
 
 
 def test_json(trained: Trained, run: Command) -> None:
@@ -204,3 +250,99 @@ def test_json(trained: Trained, run: Command) -> None:
     assert [row.keys() == {"input", "error"} for row in rows] == [one not in trained.inputs for one in given]
     assert all(len(row) > 1 and "error" not in row for row in (rows[0], rows[-1]))
     assert all(isinstance(row["error"], str) and row["error"] for row in rows[1:-1])
+
+
+def test_picture(attending: Trained, command: Command) -> None:
+    """A model that attends is drawn, unless it writes nothing."""
+    arguments = ("run", attending.folder, attending.inputs[0], *attending.made.flags, "--picture", "look.png")
+    ended = command(*arguments)
+    if ended.status:
+        assert ended.error == "no picture to draw into look.png: there was nothing to answer"
+        answer = attending.skill(attending.inputs[0], **attending.changes)
+        assert not getattr(answer, "text", answer.line)
+    else:
+        assert Path("look.png").stat().st_size > 1000
+
+
+def test_no_picture_of_a_model_that_does_not_attend(trained: Trained, run: Command) -> None:
+    if not trained.skill.attends():
+        ended = run("run", trained.inputs[0], *trained.made.flags, "--picture", "look.png")
+        assert ended.error == "no picture to draw into look.png: this model has no attention"
+        assert not Path("look.png").exists()
+
+
+def look_inputs(trained: Trained) -> list[str]:
+    """What a look is given: of an image with a text about it, two arguments."""
+    given = trained.made.look or trained.inputs[0]
+    return given.split("\t") if trained.skill.takes == "question" else [given]
+
+
+def test_look(attending: Trained, command: Command) -> None:
+    ended = command("look", attending.folder, *look_inputs(attending), "--out", "page.html")
+    assert ended.status == 0, ended.err
+    assert ended.lines[-1].startswith("wrote page.html: ")
+    assert Path("page.html").read_text().startswith("<!doctype html>")
+
+
+def test_no_look_at_a_model_that_does_not_attend(trained: Trained, run: Command) -> None:
+    if not trained.skill.attends():
+        ended = run("look", *look_inputs(trained), "--out", "page.html")
+        assert "does not attend: there is nothing to see" in ended.error
+        assert not Path("page.html").exists()
+
+
+def test_eval(trained: Trained, run: Command) -> None:
+    """The metric that chose the weights is measured, of the model and of trivial ways to answer."""
+    data = ("--data", *trained.made.data)
+    ended = run("eval", *data, "--json")
+    assert ended.status == 0, ended.err
+    ways, metric = json.loads(ended.out)["ways"], trained.skill.processor.writes.metric
+    model, *baselines = ways
+    assert model == trained.skill.recipe.model
+    assert metric in ways[model]
+    assert any(metric in ways[one] for one in baselines)
+    table = run("eval", *data)
+    assert all(name in table.out for name in ways)
+
+
+def test_a_stopped_training_ends_with_the_same_weights(trained: Trained, tmp_path: Path) -> None:
+    def stop(row: Any) -> None:
+        if row["step"] == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    recipe = partial(trained.workshop.recipe, trained.task, trained.skill.recipe.model, tmp_path / "run")
+    with pytest.raises(Interrupted, match=r"^stopped after step 2;"):
+        learn(recipe(), console=SILENT, callbacks=[stop])
+    learn(recipe(), console=SILENT)
+    assert (tmp_path / "run" / WEIGHTS).read_bytes() == (trained.folder / WEIGHTS).read_bytes()
+
+
+def test_training_goes_on_from_a_run(trained: Trained, command: Command, tmp_path: Path) -> None:
+    recipe = trained.workshop.recipe(
+        trained.task, trained.skill.recipe.model, tmp_path / "run", start=trained.folder, steps=1
+    )
+    found = learn(recipe, console=SILENT)
+    assert isinstance(found(trained.inputs[0], **trained.changes), Answer)
+
+
+def test_export(trained: Trained, run: Command) -> None:
+    ended = run("export", "--out", "exported")
+    if ended.status:
+        assert ended.error
+        assert not Path("exported").exists()
+    else:
+        assert (Path("exported") / "model.safetensors").is_file()
+
+
+def test_in_python(trained: Trained) -> None:
+    """One input has one answer, several have a list of answers; what is no input is refused."""
+    skill, (first, second) = trained.skill, trained.inputs
+    changes = trained.changes
+    assert isinstance(skill(first, **changes), Answer)
+    answers = skill([first, second], **changes)
+    assert [(type(one), one.given) for one in answers] == [(type(answers[0]), first), (type(answers[0]), second)]
+    assert [type(one) for one in skill([first, None], **changes)] == [type(answers[0]), Failure]
+    for given in (None, 3, b"text", {"text": first}, np.zeros(2)):
+        with pytest.raises(UserError, match=r"is not an input: give a text, a path, or a list of them$"):
+            skill(given, **changes)
+    assert skill([], **changes) == []

@@ -1,7 +1,7 @@
 """A model in use: asked, measured, looked at, drawn and saved, whoever trained it."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ class Skill:
         """The answer to one input, or a list with the answer to each of several. See `run` for `changes`."""
         if isinstance(given, str | Path):
             return self.run(given, **changes)
-        if not isinstance(given, Iterable):
+        if not isinstance(given, Sequence | Set | Iterator) or isinstance(given, bytes | bytearray):
             raise UserError(f"{type(given).__name__} is not an input: give a text, a path, or a list of them")
         return list(self.answer(list(given), self._options(None, changes)))
 
@@ -109,7 +109,7 @@ class Skill:
             raise UserError(answer.reason)
         return answer
 
-    def answer(self, given: Sequence[str | Path], options: Any = None) -> Sequence[Any]:
+    def answer(self, given: Sequence[Any], options: Any = None) -> Sequence[Any]:
         """The answer to each input, in their order; a `Failure` for one that cannot be read."""
         options = self._options(options, {})
         options.check()
@@ -159,7 +159,7 @@ class Skill:
         expanded: list[str] = self.processor.reads.expand(given)
         return expanded
 
-    def _open(self, given: str | Path, most: float) -> Any:
+    def _open(self, given: Any, most: float) -> Any:
         """The prepared value of an input, an empty answer for an empty one, or a failure: such as for one that takes
         more than `most` positions."""
         reads = self.processor.reads
