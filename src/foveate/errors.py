@@ -18,7 +18,7 @@ LONGEST = 1000
 _LONG = re.compile(r"'[^']{401,}'|\S{401,}")
 """What a mistake quotes at more length than reads well, such as a name in a file."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "size calculation overflowed")
 """How torch says it, on a CPU, on a GPU, and where the size is not a number any more."""
@@ -37,15 +37,6 @@ class UserError(ValueError):
 
 class OwnError(UserError):
     """An error that one of several processes finds where the others may find nothing, such as with its GPU."""
-
-
-class TextError(UserError):
-    """A mistake in one of several texts."""
-
-    def __init__(self, place: int, message: str) -> None:
-        """`place` is the number of the text, from 0."""
-        super().__init__(message)
-        self.place = place
 
 
 def _without_middle(text: str, most: int) -> str:

@@ -190,10 +190,11 @@ def test_eval_in_json(trained: Trained, capsys: pytest.CaptureFixture, tmp_path:
     found = output.read_text(encoding="utf-8").splitlines()
     assert found == [foveate.load(trained.folder).run(source).text for source in sources]
     measured = json.loads(out)
-    by_length, copied = measured.pop("by_length"), quality(sources, references)
-    assert measured.pop("copied") == {"bleu": copied.bleu, "chrf": copied.chrf}
-    assert measured == vars(quality(found, references))
-    assert measured["bleu"] > 50
+    by_length, ways = measured.pop("by_length"), (quality(found, references), quality(sources, references))
+    assert [*measured["ways"].values()] == [{"bleu": way.bleu, "chrf": way.chrf} for way in ways]
+    assert measured["signatures"] == {"bleu": ways[0].bleu_signature, "chrf": ways[0].chrf_signature}
+    assert measured["pairs"] == 40
+    assert ways[0].bleu > 50
     groups = quality_by_length(sources, found, references, 2)
     assert [(group["shortest"], group["longest"], group["quality"]) for group in by_length] == [
         (group.shortest, group.longest, vars(group.quality)) for group in groups

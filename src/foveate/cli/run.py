@@ -17,8 +17,8 @@ from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
 from foveate.data.text.files import read_lines
 from foveate.data.tokens.chat import Message
-from foveate.errors import TextError, UserError, one_line, quoted
-from foveate.files import check_place, utf8
+from foveate.errors import UserError, one_line, printable, quoted
+from foveate.files import check_place
 from foveate.forms.answers import Answer, Failure
 from foveate.tasks.skill import Skill
 from foveate.viewer.figures import check_extension, save_figure
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str]) -> None:
     streams = _streams(task, asked)
     for given in _chunks(asked):
         sentences = task.expand(given)
-        for sentence, prediction in _answers(task, sentences, asked, lines):
+        for sentence, prediction in zip(sentences, _answers(task, sentences, asked, lines), strict=True):
             if isinstance(prediction, Failure):
                 if failure is not None:
                     print(one_line(_reason(failure)), file=sys.stderr)
@@ -97,8 +97,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def _reason(failure: Failure) -> str:
     """Why an input could not be read, with its name or its beginning."""
-    place = failure.given.partition("\t")[0]  # of an image with a question about it
-    named = place in failure.reason or quoted(failure.given) in failure.reason
+    place = printable(failure.given.partition("\t")[0])  # of an image with a question about it
+    named = place in failure.reason or printable(quoted(failure.given)) in failure.reason
     return failure.reason if named else f"{failure.given}: {failure.reason}"
 
 
@@ -121,20 +121,15 @@ def _hear(hear: Callable[..., Iterator[Answer]], asked: Run) -> None:
         _print("-", found, asked)
 
 
-def _answers(task: Any, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Answer | Failure]]:
-    """Each text with its answer; of texts in which one is not as it must be, those before it. `before` came earlier."""
+def _answers(task: Any, texts: list[str], asked: Run, before: int) -> Sequence[Answer | Failure]:
+    """The answer to each text; `before` is how many came earlier."""
     options: Any = asked.options
     if hasattr(options, "seed"):  # what is drawn for later texts is drawn anew
         options = replace(options, seed=options.seed + before)
-    try:
-        if _streams(task, asked):
-            yield from zip(texts, task.stream(texts, options, _show), strict=True)  # type: ignore[attr-defined]
-            return
-        yield from zip(texts, task.answer(texts, options), strict=True)
-    except TextError as error:
-        if good := texts[: error.place]:
-            yield from zip(good, task.answer(good, options), strict=True)
-        raise UserError(f"{'text' if asked.text else 'line'} {before + error.place + 1}: {error}") from None
+    found: Sequence[Answer | Failure] = (
+        task.stream(texts, options, _show) if _streams(task, asked) else task.answer(texts, options)
+    )
+    return found
 
 
 def _interactive() -> bool:
@@ -164,7 +159,7 @@ def _show(part: str) -> None:
 def _chunks(asked: Run) -> Iterator[list[str]]:
     """The sentences, as many together as can be answered before the first answer is shown."""
     if asked.text:
-        sentences: Iterator[str] = map(utf8, asked.text)
+        sentences: Iterator[str] = iter(asked.text)
     elif asked.file is None and sys.stdin is None:
         raise UserError("no text: standard input is closed, and neither sentences nor a file are given")
     else:

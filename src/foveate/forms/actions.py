@@ -3,6 +3,7 @@
 B batch    T steps    n numbers of a movement
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -265,16 +266,20 @@ class WorldActions(OutputForm):
     def baselines(
         self, reads: LevelName, examples: Sequence[Any], train: Callable[[], Dataset[Any]]
     ) -> dict[str, dict[str, float]]:
-        """Random actions, in as many levels; beside recorded movements, their mean."""
+        """Random actions, in as many levels; beside recordings, the most frequent action or the mean movement."""
         if isinstance(examples[0], Level):
             generator = np.random.default_rng(1)
             found = [act_at_random(one, self.space, reads.views, generator) for one in examples]
             return {"random actions": reached(found)}
+        actions = [one.actions for one in examples]
         if self.kind == "choices":
-            return {}
-        mean = np.mean([action for one in examples for action in one.actions], 0)
-        moved = [np.tile(mean, (len(one.actions), 1)) for one in examples]
-        return {"the mean action": agreement(self.kind, [one.actions for one in examples], moved)}
+            usual = Counter(action for own in actions for action in own).most_common(1)[0][0]
+            return {
+                "the most frequent action": agreement(self.kind, actions, [np.full(len(own), usual) for own in actions])
+            }
+        mean = np.mean([action for own in actions for action in own], 0)
+        moved = [np.tile(mean, (len(own), 1)) for own in actions]
+        return {"the mean action": agreement(self.kind, actions, moved)}
 
 
 def act_at_random(level: Level, space: ActionSpace, views: Views, generator: np.random.Generator) -> Acted:

@@ -83,6 +83,9 @@ class ClassName(InputForm):
     def value(self, example: Any) -> str:
         return str(example.label)
 
+    def place(self, example: Any) -> str:
+        return self.value(example)
+
     def group(self, example: Any) -> Hashable:
         return image_digest(example)
 

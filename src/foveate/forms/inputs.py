@@ -4,7 +4,7 @@ import sys
 import warnings
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foveate.errors import UserError
 from foveate.files import utf8
@@ -68,6 +68,13 @@ def add_question(given: Input, question: str | None, takes: InputKind) -> Input:
     if question is None or not question.strip():
         raise UserError('no question: give one after the image, such as "what is this?"')
     return given._replace(question=utf8(question)) if isinstance(given, File) else given
+
+
+def as_text(given: Any) -> str:
+    """An input of a model in use as a text: a text, or a path. Raises UserError for anything else."""
+    if not isinstance(given, str | Path):
+        raise UserError(f"{type(given).__name__} is not a text and not a path")
+    return utf8(str(given))
 
 
 def make_title(text: str) -> str:

@@ -81,7 +81,8 @@ class ImageWithText(SquareImage):
     """What is wrong with an image without a text."""
 
     def expand(self, given: Sequence[str]) -> list[str]:
-        """Each image with each text after it, as "image<TAB>text"; lines of a file have both.
+        """Each image with each text after it, as "image<TAB>text"; lines of a file have both. An image without a text
+        stands alone, and cannot be read.
 
         What is named like an image is one, so that a missing file is no text about the image before it.
         """
@@ -89,11 +90,14 @@ class ImageWithText(SquareImage):
         for one in given:
             if "\t" in one:
                 found.append(one)
+                image = ""
             elif not image or is_file(Path(one)) or Path(one).suffix.lower() in ENDINGS:
-                image = one
+                found.append(image := one)
+            elif found[-1] == image:
+                found[-1] = f"{image}\t{one}"
             else:
                 found.append(f"{image}\t{one}")
-        if not found:
+        if not any("\t" in one for one in found):
             raise UserError(self.missing)
         return found
 
@@ -170,7 +174,7 @@ class Question(ImageWithText):
         return Asked(example.read(), example.question, of_dataset=True)
 
     def place(self, example: ImageQuestion) -> str:
-        return f"{example.place}\t{example.question}"
+        return f"{example.image}\t{example.question}"
 
     def group(self, example: ImageQuestion) -> Hashable:
         """Its image: all questions about one are on the same side."""

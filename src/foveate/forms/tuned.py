@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
+from foveate.data.text.preferences import Preference
 from foveate.decoding import Decoding
 from foveate.errors import at_least
 from foveate.forms.form import Changes, Learned
@@ -88,7 +89,7 @@ class ReadTunedPrompt(ReadText):
         return first_words(example.text, self.prompt_words)
 
     def group(self, example: Any) -> Hashable:
-        texts = (example.better, example.worse) if hasattr(example, "better") else (example.text,)
+        texts = (example.better, example.worse) if isinstance(example, Preference) else (example.text,)
         return tuple(text.casefold() for text in texts)
 
     def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:

@@ -117,6 +117,9 @@ class Directions(Instruction):
     def value(self, example: Route) -> Route:
         return example
 
+    def place(self, example: Route) -> str:
+        return example.instruction
+
     def group(self, example: Route) -> Hashable:
         return (*words_of(example.instruction), example.walk_map.content, example.path)
 

@@ -20,7 +20,7 @@ LOOKED_AT = 256
 class Answerer(Skill):
     """A model that answers questions about texts: one question for all of them, or one for each."""
 
-    def answer(self, given: Sequence[str | Path], options: Any = None) -> Sequence[Any]:
+    def answer(self, given: Sequence[Any], options: Any = None) -> Sequence[Any]:
         """The answer to the query about each text, or to the question that a text ends with."""
         options = self._options(options, {})
         if query := options.query.strip():

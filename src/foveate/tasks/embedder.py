@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,7 +23,7 @@ from foveate.tasks.start.weights import open_start
 class Embedder(Skill):
     """A model that gives each text a vector."""
 
-    def answer(self, given: Sequence[str | Path], options: Any = None) -> Sequence[Any]:
+    def answer(self, given: Sequence[Any], options: Any = None) -> Sequence[Any]:
         """The vector of each text, and with `near` the nearest sentences of that file."""
         options = self._options(options, {})
         options.check()

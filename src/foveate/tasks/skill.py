@@ -1,7 +1,7 @@
 """A model in use: asked, measured, looked at, drawn and saved, whoever trained it."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from foveate.forms.answers import Answer, Failure, with_changes
 from foveate.forms.checks import check_position_count, without_too_long
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
 from foveate.forms.image import map_weights
-from foveate.forms.inputs import check_length, make_title
+from foveate.forms.inputs import as_text, check_length, make_title
 from foveate.forms.processor import Processor
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.nn import attends, longest_sequence
@@ -93,7 +93,7 @@ class Skill:
         """The answer to one input, or a list with the answer to each of several. See `run` for `changes`."""
         if isinstance(given, str | Path):
             return self.run(given, **changes)
-        if not isinstance(given, Iterable):
+        if not isinstance(given, Sequence | Set | Iterator) or isinstance(given, bytes | bytearray):
             raise UserError(f"{type(given).__name__} is not an input: give a text, a path, or a list of them")
         return list(self.answer(list(given), self._options(None, changes)))
 
@@ -109,7 +109,7 @@ class Skill:
             raise UserError(answer.reason)
         return answer
 
-    def answer(self, given: Sequence[str | Path], options: Any = None) -> Sequence[Any]:
+    def answer(self, given: Sequence[Any], options: Any = None) -> Sequence[Any]:
         """The answer to each input, in their order; a `Failure` for one that cannot be read."""
         options = self._options(options, {})
         options.check()
@@ -159,14 +159,12 @@ class Skill:
         expanded: list[str] = self.processor.reads.expand(given)
         return expanded
 
-    def _open(self, given: str | Path, most: float) -> Any:
+    def _open(self, given: Any, most: float) -> Any:
         """The prepared value of an input, an empty answer for an empty one, or a failure: such as for one that takes
         more than `most` positions."""
         reads = self.processor.reads
-        if not isinstance(given, str | Path):
-            return Failure(str(given), f"{type(given).__name__} is not a text and not a path")
         try:
-            value = reads.open(str(given))
+            value = reads.open(as_text(given))
             if value is None:
                 return replace(self.processor.writes.nothing(), given=str(given))
             prepared = reads.prepare(value)

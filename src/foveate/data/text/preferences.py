@@ -28,6 +28,11 @@ class Preference:
     better: str
     worse: str
 
+    @property
+    def text(self) -> str:
+        """The text that is to be written."""
+        return self.better
+
     def content(self) -> bytes:
         return f"{self.better}\0{self.worse}".encode()
 

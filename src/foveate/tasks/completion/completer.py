@@ -12,10 +12,11 @@ from torch import nn
 from foveate.config import from_dict
 from foveate.data.tokens.chat import Message
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
-from foveate.errors import one_of
+from foveate.errors import UserError, one_of
 from foveate.files import read_json
 from foveate.forms.answers import Failure
 from foveate.forms.completion import CompleteOptions, Completion, Show, prompt_forms
+from foveate.forms.inputs import as_text
 from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
 from foveate.inference.linear_layers import Precision
@@ -115,7 +116,11 @@ class Completer(LanguageModel):
         """
         options = self._options(options, {})
         options.check()
-        texts = list(map(str, given))
+        opened = [_text_or_failure(one) for one in given]
+        texts = [one for one in opened if isinstance(one, str)]
+        if len(texts) < len(opened):
+            answers_to_texts = iter(self.answer(texts, options, show, before))
+            return [next(answers_to_texts) if isinstance(one, str) else one for one in opened]
         if options.prompting.choices:
             return ChoiceScorer(cast(Any, self._in_use(1, options)), self.tokenizer, options.prompting).answer(texts)
         found = self.processor.reads.asked(texts, options, before)
@@ -133,6 +138,8 @@ class Completer(LanguageModel):
         self, texts: Sequence[str], options: CompleteOptions, show: Show, before: Sequence[Message] = ()
     ) -> Sequence[Any]:
         """`answer` to the only text, with each part shown as it is written, the prompt first."""
+        if isinstance(failure := _text_or_failure(texts[0]), Failure):
+            return [failure]
         if options.decoding.n_best > 1:
             found = self.answer(texts, options, before=before)
             show(f"{found[0].line}\n")
@@ -150,6 +157,14 @@ class Completer(LanguageModel):
         options = options or self.eval_options({}, "")
         model = cast(CausalLanguageModel, self.in_precision(options.precision))
         return evaluate(model, self.processor.reads, data, options)
+
+
+def _text_or_failure(given: Any) -> str | Failure:
+    """An input as a text; a failure for what is none."""
+    try:
+        return as_text(given)
+    except UserError as error:
+        return Failure(str(given), str(error))
 
 
 def with_linear_layers(model: nn.Module, precision: str) -> nn.Module:

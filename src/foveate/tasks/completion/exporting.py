@@ -9,6 +9,7 @@ from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.data.tokens.public_tokenizer import ROLES, PublicTokenizer
 from foveate.data.tokens.tokenizers import SubwordTokenizer
 from foveate.errors import UserError
+from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.special_tokens import Role
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.language_model import LanguageModel
@@ -26,7 +27,9 @@ def as_completer(task: Any) -> Completer:
         )
     own = cast(SubwordTokenizer, task.reads.words)
     values = {"bos_token_id": own.special.start, "eos_token_id": own.special.end}
-    model: Any = task.model
+    model = task.model
+    if not isinstance(model, CausalLanguageModel):
+        raise UserError(f"transformers has no model like {task.recipe.model}: of language models, a GPT is exported")
     tokenizer = public_tokenizer(own, [own.special.start])
     return Completer.of(model, str(task.description["family"]), tokenizer, values)
 

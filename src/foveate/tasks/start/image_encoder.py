@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError
 
-PARTS = {"places.encoder": "places", "image_encoder": "image_encoder"}
+PARTS = {"places.encoder": "places", "image_encoder": "image_encoder", "backbone": "backbone"}
 """Where models have their image encoder, and the part of the model that has also the layer that joins positions."""
 
 

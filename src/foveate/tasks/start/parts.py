@@ -51,8 +51,8 @@ LANGUAGE_MODEL_HELP = (
     "from the embedding of a BERT."
 )
 IMAGE_ENCODER_HELP = (
-    "Begin with the image encoder of these trained weights: a run of classify-image, caption or answer, or "
-    "efficientnet-lite0. The model must have such an encoder."
+    "Begin with the image encoder of these trained weights: a run of classify-image, or of a task whose models have "
+    "such an encoder, or efficientnet-lite0. The model must have such an encoder."
 )
 
 
@@ -96,8 +96,8 @@ class InitFrom:
 class AllWeights(InitFrom):
     """All weights of a run, and what reads its examples, such as a vocabulary, a palette, the form of images."""
 
-    of: str | None = None
-    """The task of the run, where it is another one; then only the weights are taken."""
+    of: tuple[str, ...] = ()
+    """The tasks that the run may be of, by default the task itself."""
     grows: str | None = None
     """The size that new examples add to, such as "classes": what the run does not know comes behind what it knows."""
     fine_tuned: bool = False
@@ -127,7 +127,7 @@ class AllWeights(InitFrom):
             raise UserError(f"{recipe.start} is a {start.family}, but {recipe.model} is a {recipe.preset.family}")
 
     def processor(self, recipe: Any, kind: Any) -> Any:
-        return kind.load(recipe.weights.folder) if self.of is None else None
+        return kind.of_task(self._run(recipe).task).load(recipe.weights.folder)
 
     def fill(self, recipe: Any, model: nn.Module) -> None:
         """Rows of what the run does not know stay random."""
@@ -143,10 +143,10 @@ class AllWeights(InitFrom):
 
     def _run(self, recipe: Any) -> Description:
         start = recipe.weights
-        wanted = self.of or recipe.task
-        if start.run is None or start.run.task != wanted:
+        if start.run is None or start.run.task not in (self.of or (recipe.task,)):
             found = "no run of foveate" if start.run is None else f"a run of {start.run.task}"
-            raise UserError(f"{recipe.start} is {found}, but {recipe.task} begins from one of {self.of or 'its own'}")
+            wanted = ", ".join(self.of) or "its own"
+            raise UserError(f"{recipe.start} is {found}, but {recipe.task} begins from one of {wanted}")
         return start.run
 
 

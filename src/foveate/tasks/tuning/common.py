@@ -23,23 +23,23 @@ SAME = 1e-6
 """Rewards that differ by less are equal."""
 
 
+LANGUAGE_MODELS = ("language", "dpo", "rlhf")
+"""The tasks whose models write prose."""
+
+
 @dataclass(frozen=True)
 class LanguageRun(AllWeights):
-    """All of a run of `foveate train language`, without dropout: what is drawn is what is learned from."""
+    """All of a language model, tuned or not, without dropout: what is drawn is what is learned from."""
 
-    help: ClassVar[str] = "Folder of the language model to begin from: `foveate train language`."
+    help: ClassVar[str] = "Folder of the language model to begin from: `foveate train language`, dpo or rlhf."
     missing: ClassVar[str] = "there is nothing to tune: name a language model with --from"
 
-    of: str | None = "language"
+    of: tuple[str, ...] = LANGUAGE_MODELS
 
     def complete(self, recipe: Any) -> None:
         super().complete(recipe)
         dropouts = [name for name in recipe.preset.values | _fields(recipe) if name.endswith("dropout")]
         recipe.architecture = {**(recipe.architecture or {}), **dict.fromkeys(dropouts, 0.0)}
-
-    def processor(self, recipe: Any, kind: Any) -> Any:
-        """That of the language model, whose vocabulary is taken."""
-        return kind.of_task("language").load(recipe.weights.folder)
 
 
 def _fields(recipe: Any) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class Tuned(Skill):
     def author(self) -> Any:
         """The language model to begin from."""
         assert self.recipe.start is not None
-        return load_of_task(self.recipe.start, "language", "--from takes a language model")
+        return load_of_task(self.recipe.start, LANGUAGE_MODELS, "--from takes a language model")
 
     @property
     def before(self) -> str:
@@ -83,7 +83,7 @@ class Tuned(Skill):
             "distinct_2": distinct(found.texts),
         }
         if options.judge is not None:
-            judge = load_of_task(options.judge, "classify", "--judge takes a classifier")
+            judge = load_of_task(options.judge, ("classify",), "--judge takes a classifier")
             decisions = judge.answer(found.texts)
             metrics["positive"] = 100 * sum(one.label == "positive" for one in decisions) / len(decisions)
         return found.texts, metrics
@@ -91,13 +91,13 @@ class Tuned(Skill):
 
 def load_reward(folder: Path) -> Any:
     """The reward model of a folder."""
-    return load_of_task(folder, "reward", "--reward takes a reward model")
+    return load_of_task(folder, ("reward",), "--reward takes a reward model")
 
 
-def load_of_task(folder: Path, task: str, advice: str) -> Any:
-    """What was trained in a folder. Raises UserError where it is of another task."""
+def load_of_task(folder: Path, allowed: Sequence[str], advice: str) -> Any:
+    """What was trained in a folder. Raises UserError where it is of another task than those that are allowed."""
     found = tasks.load(folder)
-    if found.description["task"] != task:
+    if found.description["task"] not in allowed:
         raise UserError(f"{folder} was trained for the task {found.description['task']}; {advice}")
     return found
 

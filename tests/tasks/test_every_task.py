@@ -1,0 +1,348 @@
+"""What every task keeps, whatever it reads and writes: a task is tested by being listed."""
+
+import json
+import os
+import re
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import made_examples
+import numpy as np
+import pytest
+from made_examples import Made
+from rich.console import Console
+
+import foveate
+from foveate import models
+from foveate.bundle import WEIGHTS
+from foveate.cli import main
+from foveate.errors import UserError, printable
+from foveate.forms.answers import Answer, Failure
+from foveate.forms.form import setting_names
+from foveate.tasks import TASKS, find_task
+from foveate.tasks.learning import learn
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.skill import Skill
+from foveate.tasks.task import Task
+from foveate.training import Interrupted
+
+STEPS = 3
+
+
+def smallest(task: Task, families: tuple[str, ...] = (), attending: bool = False) -> models.Preset:
+    """The smallest preset of a task, perhaps of some families, or of those that attend."""
+    presets = [one for one in task.presets().values() if not families or one.family in families]
+    return min((one for one in presets if one.attends or not attending), key=lambda preset: preset.parameters)
+
+
+SILENT = Console(file=StringIO())
+
+
+class Workshop:
+    """Trains models of tasks when they are first asked for, on examples that are made for them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.made: dict[str, Made] = {}
+        self.trained: dict[tuple[str, str], Path] = {}
+
+    def examples(self, task: Task) -> Made:
+        if task.name not in self.made:
+            self.made[task.name] = made_examples.examples_of(task, self.folder / f"{task.name} examples")
+        return self.made[task.name]
+
+    def recipe(self, task: Task, model: str, out: Path, **changes: Any) -> Recipe:
+        """A short training. One that begins from a run of another task, or is judged by one, has that trained first."""
+        made = self.examples(task)
+        parts = (task.examples, task.reads, task.writes, task.objective)
+        known = {name for part in parts for name in names(part)}
+        settings = {name: value for name, value in made.settings.items() if name in known}
+        for name in names(task.objective):
+            if name in TASKS:
+                settings[name] = self.run(find_task(name))
+        if task.start.missing and "start" not in changes:
+            settings["start"] = self.run(find_task(task.start.of[0]), task.families)
+        training = {
+            "steps": STEPS,
+            "epochs": None,
+            "validate_every": STEPS,
+            "save_every": STEPS,
+            "log_every": 1,
+            "warmup": 1,
+            "average": 1,
+        }
+        settings |= {"data": made.data, "validation": made.data, "validation_examples": 6, "precision": "float32"}
+        return task.recipe(**{"model": model, "out": out, **settings, **training, **changes})
+
+    def run(self, task: Task, families: tuple[str, ...] = (), attending: bool = False) -> Path:
+        """The folder of the smallest model of a task, once it is trained."""
+        model = smallest(task, families, attending).name
+        out = self.folder / f"{task.name} {model}"
+        if (task.name, model) not in self.trained:
+            learn(self.recipe(task, model, out), console=SILENT)
+            self.trained[task.name, model] = out
+        return out
+
+
+def names(part: Any) -> tuple[str, ...]:
+    """The settings of a part of a recipe."""
+    return setting_names(type(part)) if hasattr(part, "saved_apart") else tuple(one.name for one in fields(part))
+
+
+@dataclass
+class Trained:
+    """A trained model of a task, and what it is asked."""
+
+    task: Task
+    workshop: Workshop
+    folder: Path
+
+    @cached_property
+    def skill(self) -> Skill:
+        return foveate.load(self.folder)
+
+    @cached_property
+    def made(self) -> Made:
+        return self.workshop.examples(self.task)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The flags as keyword arguments."""
+        pairs = zip(self.made.flags[::2], self.made.flags[1::2], strict=True)
+        return {name.removeprefix("--"): Path(value) if "/" in value else value for name, value in pairs}
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        """Two inputs that can be read."""
+        if self.made.inputs:
+            return [*self.made.inputs]
+        reads = self.skill.processor.reads
+        places = dict.fromkeys(map(reads.place, self.task.read(self.made.data, self.skill.recipe)))
+        return [*places][:2]
+
+    @property
+    def draws(self) -> bool:
+        """Whether answers are drawn, so that one depends on those before it."""
+        return hasattr(self.skill.processor.writes.run_options(), "seed")
+
+    @cached_property
+    def unreadable(self) -> list[str]:
+        """Inputs that cannot be read."""
+        return made_examples.unreadable(self.task, self.folder.parent)
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("every"))
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def trained(request: pytest.FixtureRequest, workshop: Workshop) -> Trained:
+    task = find_task(request.param)
+    return Trained(task, workshop, workshop.run(task))
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def attending(request: pytest.FixtureRequest, workshop: Workshop) -> Trained:
+    """The smallest model of a task that attends."""
+    task = find_task(request.param)
+    return Trained(task, workshop, workshop.run(task, attending=True))
+
+
+@dataclass
+class Ended:
+    """How a command ended, and what it wrote."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def error(self) -> str:
+        """The one line that says what was wrong."""
+        assert "Traceback" not in self.err
+        assert self.status == 2, self
+        found = self.err.splitlines()[-1]
+        assert found.startswith("foveate: ")
+        return found.removeprefix("foveate: ")
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> Command:
+    """Runs a command, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")  # tables have a line for each row
+
+    def run(*arguments: object) -> Ended:
+        capsys.readouterr()
+        status = 0
+        try:
+            main([*map(str, arguments)])
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        return Ended(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def run(trained: Trained, command: Command) -> Command:
+    """Runs a verb of the command line on the trained model."""
+    return lambda verb, *arguments: command(verb, trained.folder, *arguments)
+
+
+NUMBER = re.compile(r"-?\b\d+\.\d+\b")
+
+
+def alike(lines: list[str], others: list[str]) -> bool:
+    """Whether lines say the same, but for the rounding of numbers."""
+    (words, numbers), (others, other_numbers) = (
+        (NUMBER.sub("", "\n".join(some)), [*map(float, NUMBER.findall("\n".join(some)))]) for some in (lines, others)
+    )
+    return words == others and numbers == pytest.approx(other_numbers, abs=2e-3)
+
+
+def test_run(trained: Trained, run: Command) -> None:
+    """Answers come in order, for one input and for several."""
+    first, second = trained.inputs
+    flags = trained.made.flags
+    alone, both = run("run", first, *flags), run("run", first, second, *flags)
+    turned = run("run", second, first, *flags)
+    assert [(ended.status, len(ended.lines)) for ended in (alone, both, turned)] == [(0, 1), (0, 2), (0, 2)]
+    if not trained.draws:
+        assert alike(both.lines, turned.lines[::-1])
+        assert alike(both.lines[:1], alone.lines)
+
+
+def test_an_input_that_cannot_be_read_costs_no_other_its_answer(trained: Trained, run: Command) -> None:
+    first, second = trained.inputs
+    flags = trained.made.flags
+    readable = run("run", first, second, *flags)
+    for unreadable in trained.unreadable:
+        ended = run("run", first, unreadable, second, *flags)
+        assert ended.error
+        assert len(ended.lines) == 3
+        assert not ended.lines[1]
+        if not trained.draws:
+            assert alike(ended.lines[::2], readable.lines)
+
+
+def test_json(trained: Trained, run: Command) -> None:
+    """A failed input has its reason, in one way for all tasks."""
+    first, second = trained.inputs
+    given = [first, *trained.unreadable, second]
+    ended = run("run", *given, "--json", *trained.made.flags)
+    rows = [json.loads(line) for line in ended.lines]
+    assert ended.error
+    assert [row["input"] for row in rows] == [*map(printable, given)]
+    assert [row.keys() == {"input", "error"} for row in rows] == [one not in trained.inputs for one in given]
+    assert all(len(row) > 1 and "error" not in row for row in (rows[0], rows[-1]))
+    assert all(isinstance(row["error"], str) and row["error"] for row in rows[1:-1])
+
+
+def test_picture(attending: Trained, command: Command) -> None:
+    """A model that attends is drawn, unless it writes nothing."""
+    arguments = ("run", attending.folder, attending.inputs[0], *attending.made.flags, "--picture", "look.png")
+    ended = command(*arguments)
+    if ended.status:
+        assert ended.error == "no picture to draw into look.png: there was nothing to answer"
+        answer = attending.skill(attending.inputs[0], **attending.changes)
+        assert not getattr(answer, "text", answer.line)
+    else:
+        assert Path("look.png").stat().st_size > 1000
+
+
+def test_no_picture_of_a_model_that_does_not_attend(trained: Trained, run: Command) -> None:
+    if not trained.skill.attends():
+        ended = run("run", trained.inputs[0], *trained.made.flags, "--picture", "look.png")
+        assert ended.error == "no picture to draw into look.png: this model has no attention"
+        assert not Path("look.png").exists()
+
+
+def look_inputs(trained: Trained) -> list[str]:
+    """What a look is given: of an image with a text about it, two arguments."""
+    given = trained.made.look or trained.inputs[0]
+    return given.split("\t") if trained.skill.takes == "question" else [given]
+
+
+def test_look(attending: Trained, command: Command) -> None:
+    ended = command("look", attending.folder, *look_inputs(attending), "--out", "page.html")
+    assert ended.status == 0, ended.err
+    assert ended.lines[-1].startswith("wrote page.html: ")
+    assert Path("page.html").read_text().startswith("<!doctype html>")
+
+
+def test_no_look_at_a_model_that_does_not_attend(trained: Trained, run: Command) -> None:
+    if not trained.skill.attends():
+        ended = run("look", *look_inputs(trained), "--out", "page.html")
+        assert "does not attend: there is nothing to see" in ended.error
+        assert not Path("page.html").exists()
+
+
+def test_eval(trained: Trained, run: Command) -> None:
+    """The metric that chose the weights is measured, of the model and of trivial ways to answer."""
+    data = ("--data", *trained.made.data)
+    ended = run("eval", *data, "--json")
+    assert ended.status == 0, ended.err
+    ways, metric = json.loads(ended.out)["ways"], trained.skill.processor.writes.metric
+    model, *baselines = ways
+    assert model == trained.skill.recipe.model
+    assert metric in ways[model]
+    assert any(metric in ways[one] for one in baselines)
+    table = run("eval", *data)
+    assert all(name in table.out for name in ways)
+
+
+def test_a_stopped_training_ends_with_the_same_weights(trained: Trained, tmp_path: Path) -> None:
+    def stop(row: Any) -> None:
+        if row["step"] == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    recipe = partial(trained.workshop.recipe, trained.task, trained.skill.recipe.model, tmp_path / "run")
+    with pytest.raises(Interrupted, match=r"^stopped after step 2;"):
+        learn(recipe(), console=SILENT, callbacks=[stop])
+    learn(recipe(), console=SILENT)
+    assert (tmp_path / "run" / WEIGHTS).read_bytes() == (trained.folder / WEIGHTS).read_bytes()
+
+
+def test_training_goes_on_from_a_run(trained: Trained, command: Command, tmp_path: Path) -> None:
+    recipe = trained.workshop.recipe(
+        trained.task, trained.skill.recipe.model, tmp_path / "run", start=trained.folder, steps=1
+    )
+    found = learn(recipe, console=SILENT)
+    assert isinstance(found(trained.inputs[0], **trained.changes), Answer)
+
+
+def test_export(trained: Trained, run: Command) -> None:
+    ended = run("export", "--out", "exported")
+    if ended.status:
+        assert ended.error
+        assert not Path("exported").exists()
+    else:
+        assert (Path("exported") / "model.safetensors").is_file()
+
+
+def test_in_python(trained: Trained) -> None:
+    """One input has one answer, several have a list of answers; what is no input is refused."""
+    skill, (first, second) = trained.skill, trained.inputs
+    changes = trained.changes
+    assert isinstance(skill(first, **changes), Answer)
+    answers = skill([first, second], **changes)
+    assert [(type(one), one.given) for one in answers] == [(type(answers[0]), first), (type(answers[0]), second)]
+    assert [type(one) for one in skill([first, None], **changes)] == [type(answers[0]), Failure]
+    for given in (None, 3, b"text", {"text": first}, np.zeros(2)):
+        with pytest.raises(UserError, match=r"is not an input: give a text, a path, or a list of them$"):
+            skill(given, **changes)
+    assert skill([], **changes) == []
