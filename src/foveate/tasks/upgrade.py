@@ -59,7 +59,7 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
     **dict.fromkeys(("dpo", "rlhf"), lambda old: {"reads": {}, "writes": {}}),
     "cloze": lambda old: {name: {"hiding": old["hiding"]} for name in ("reads", "writes")},
     "classify-image": lambda old: {
-        "reads": {**_without(old, "labels", "format"), "format": old["format"]},
+        "reads": _without(old, "labels", "architecture"),
         "writes": {"labels": old["labels"]},
     },
     "classify-sound": lambda old: {
@@ -109,7 +109,7 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "writes": {name: old[name] for name in ("characters", "frequent")},
     },
     "complete-image": lambda old: {
-        "reads": old,
+        "reads": _without(old, "architecture"),
         "writes": {"format": old["format"], "levels": old["levels"]},
     },
 }
