@@ -21,8 +21,8 @@ GALLERY = f"""
 import sys
 from pathlib import Path
 from foveate.experiments.gallery import build_gallery
-from foveate.experiments.gallery_rows import Row
-build_gallery([Row("long", "much", ({LONG!r},), ("none.png",), 50, "docs/x.md")], Path(sys.argv[1]), print)
+from foveate.experiments.gallery_rows import GalleryRow
+build_gallery([GalleryRow("long", "much", ({LONG!r},), ("none.png",), 50, "docs/x.md")], Path(sys.argv[1]), print)
 """
 
 

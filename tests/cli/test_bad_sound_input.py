@@ -83,7 +83,7 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, str]:
         "half.ogg": "cannot be read as a sound: ",
         "head.ogg": "cannot be read as a sound: ",
         "text.ogg": "cannot be read as a sound: ",
-        "cut.wav": "is no .wav file of integers (PCM) or floats: its header is truncated",
+        "cut.wav": "is not a .wav file of integers (PCM) or floats: its header is truncated",
     }
     return {folder / name: text for name, text in told.items()} | {folder / "missing.wav": ""}
 

@@ -11,7 +11,7 @@ import pytest
 
 from foveate.contracts import IGNORE, Batch
 from foveate.data.dataset import Dataset
-from foveate.data.images.boxes import CROWD, DIFFICULT, BoxedImage, Thing, boxed_images
+from foveate.data.images.boxes import CROWD, DIFFICULT, BoxedImage, MarkedObject, boxed_images
 from foveate.errors import UserError
 from foveate.forms.boxes import Boxes, BoxesAnswer
 from foveate.forms.image import FittedImage
@@ -86,7 +86,7 @@ def test_ignored_objects_keep_their_marks(folder: Path) -> None:
     for place, mark in ((folder / "all.json", CROWD), (folder, DIFFICULT)):
         example = boxed_images([place])[1]
         assert (example.boxes, example.labels) == (((0, 20, 10, 30),), ("plate",))
-        assert example.ignored == (Thing("plate", (0, 0, 9, 9), mark),)
+        assert example.ignored == (MarkedObject("plate", (0, 0, 9, 9), mark),)
         form = Boxes({"cell": 1, "plate": 1})
         assert form.prepare(example)[0][1].tolist() == [1]
         right = form._right([example])[0]

@@ -75,7 +75,7 @@ def test_silence_alone_is_told() -> None:
     ("data", "message"),
     [
         (b"", r"ends before its samples$"),
-        (b"RIFF" + bytes(60), r"is no .wav stream"),
+        (b"RIFF" + bytes(60), r"is not a .wav stream"),
         (stream()[:30], r"ends before its samples$"),
         (stream(), r"^standard input has no samples$"),
         (stream()[:16] + struct.pack("<I", 2**30) + bytes(90), r"a header has 1,073,741,824 bytes$"),

@@ -1,11 +1,14 @@
 """Muon: its update by singular values, the weights that it takes, and its state in a checkpoint."""
 
+from typing import Any
+
+import pytest
 import torch
 from torch import nn
 
 from foveate.training import Training
 from foveate.training.optimizer_state import restore_optimizer
-from foveate.training.optimizers import MUON, optimizer, orthogonalized
+from foveate.training.optimizers import MUON, Muon, optimizer, orthogonalized
 from foveate.training.parallel import Placement
 
 CPU = torch.device("cpu")
@@ -102,3 +105,19 @@ def test_muon_takes_a_convolution_as_a_matrix_whatever_its_layout_in_memory() ->
     values = torch.linalg.svdvals(moved[0]) / (0.01 * 0.2 * 27**0.5)
     assert 0.6 < values[0] < 1.3
     torch.testing.assert_close(moved[0], moved[1], rtol=0.05, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(7, 13), (13, 7), (11, 11)])
+def test_matrices_are_updated_as_by_torch(shape: tuple[int, int]) -> None:
+    """torch.optim.Muon, which takes no convolutions and leaves all else to a second optimizer."""
+    ours = nn.Parameter(torch.randn(shape))
+    theirs = nn.Parameter(ours.detach().clone())
+    settings: dict[str, Any] = {"lr": 1e-2, "weight_decay": 0.1}
+    muon = Muon([{"params": [ours], MUON: True, **settings}])
+    reference = torch.optim.Muon([theirs], adjust_lr_fn="match_rms_adamw", **settings)
+    for _ in range(5):
+        gradient = torch.randn(shape)
+        ours.grad, theirs.grad = gradient.clone(), gradient.clone()
+        muon.step()
+        reference.step()
+    assert torch.equal(ours, theirs)

@@ -10,7 +10,8 @@ from foveate.forms.answers import Answer, Failure
 def answer_as_json(given: str, answer: Answer | Failure) -> str:
     """The input and the answer to it, in one line of JSON."""
     text = given.encode(errors="backslashreplace").decode()  # an argument may have bytes that are no text
-    return strict_json({"input": text, **{name: _plain(value) for name, value in answer.json_values().items()}})
+    values = answer.json_values() or {"answer": answer.line}
+    return strict_json({"input": text, **{name: _plain(value) for name, value in values.items()}})
 
 
 def _plain(value: Any) -> Any:

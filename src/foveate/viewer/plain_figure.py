@@ -32,7 +32,7 @@ class PlainFigure(Figure):
         for axis in filter(_has_names, axes):
             locator: Any = axis.get_major_locator()
             name, places = axis.get_major_formatter(), locator.locs
-            axis.set_ticklabels([name(place, at).translate(replacements) for at, place in enumerate(places)])
+            axis.set_ticklabels([str(name(place, at)).translate(replacements) for at, place in enumerate(places)])
         super().draw(renderer)
 
     def savefig(self, *arguments: Any, **options: Any) -> None:

@@ -31,7 +31,7 @@ CROWD, DIFFICULT = "crowds", "difficult objects"
 it finds there is no mistake."""
 
 
-class Thing(NamedTuple):
+class MarkedObject(NamedTuple):
     """An object of an annotation."""
 
     label: str
@@ -53,7 +53,7 @@ class BoxedImage:
     """Something shorter that stands for the pixels, if there is."""
     file: Path | None = field(default=None, repr=False, compare=False)
     """The file that `read` decodes, if there is one."""
-    ignored: tuple[Thing, ...] = ()
+    ignored: tuple[MarkedObject, ...] = ()
     """Crowds and difficult objects."""
 
     def content(self) -> bytes:
@@ -134,9 +134,9 @@ def _image_of(annotation: Path, root: Element, images: dict[str, list[Path]], ow
     raise UserError(f"{annotation} is about the image {name or annotation.stem}, which is not in the folder")
 
 
-def _thing(annotation: Path, element: Element) -> Thing:
+def _thing(annotation: Path, element: Element) -> MarkedObject:
     mark = DIFFICULT if _number(element, "difficult", 0.0) else ""
-    return Thing(_name(annotation, element), _corners(annotation, element), mark)
+    return MarkedObject(_name(annotation, element), _corners(annotation, element), mark)
 
 
 def _name(annotation: Path, thing: Element) -> str:
@@ -170,7 +170,7 @@ def _of_coco(path: Path, left_out: Counter[str]) -> list[BoxedImage]:
     if not all(names.values()):
         raise UserError(f"{path} has a category without a name")
     images = list(table.rows("images", CocoImage))
-    objects: dict[Id, list[Thing]] = {image.id: [] for image in images}
+    objects: dict[Id, list[MarkedObject]] = {image.id: [] for image in images}
     if len(objects) < len(images):
         raise UserError(f"{path} has two images with the same id")
     for annotation in table.rows("annotations", CocoBox):
@@ -179,7 +179,7 @@ def _of_coco(path: Path, left_out: Counter[str]) -> list[BoxedImage]:
             raise UserError(f"{path} has an annotation of an image or a category that it does not list")
         box = left, top, left + width, top + height
         mark = CROWD if annotation.iscrowd else ""
-        objects[annotation.image_id].append(Thing(names[annotation.category_id], box, mark))
+        objects[annotation.image_id].append(MarkedObject(names[annotation.category_id], box, mark))
     examples = []
     for image in images:
         size = image.width or 0.0, image.height or 0.0
@@ -202,7 +202,9 @@ def _check_names(path: Path, places: Iterable[str]) -> None:
             raise UserError(f"{path} lists {count} images with the file {place}")
 
 
-def _example(file: Path, claimed: tuple[float, float], objects: Sequence[Thing], left_out: Counter[str]) -> BoxedImage:
+def _example(
+    file: Path, claimed: tuple[float, float], objects: Sequence[MarkedObject], left_out: Counter[str]
+) -> BoxedImage:
     """The image with those of the objects that have an area inside it. Raises as `annotated`."""
     read, (width, height) = annotated(file, claimed)
     kept = []

@@ -90,7 +90,7 @@ def open_source(
     """The named source of the given task, split; fetched into the cache when it is not there yet.
 
     Several names with "+" between them are one source, see `union`. The two languages count where the source has
-    languages. `announce` is told in one line what is fetched, how large it is and under which licence. Raises UserError
+    languages. `announce` receives one line: what is fetched, how large it is and under which licence. Raises UserError
     on an unknown source or language, on a source that serves another task, and when fetching fails.
     """
     sources = [_find(part.strip(), task) for part in name.split("+")]
@@ -107,7 +107,7 @@ def open_source(
 
 def _find(name: str, task: str) -> Source:
     if name not in SOURCES and name and Path(name).exists():
-        raise UserError(f"'{name}' is no text by name; to learn from the file, give --data {name}")
+        raise UserError(f"'{name}' is not a text by name; to learn from the file, give --data {name}")
     if name not in SOURCES:
         raise unknown("source", name, SOURCES)
     source = SOURCES[name]
