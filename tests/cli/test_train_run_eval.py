@@ -175,7 +175,7 @@ def test_fewer_bits(
     calls.clear()
     (tmp_path / "test.tsv").write_text("".join(map("{}\t{}\n".format, SENTENCES, TRANSLATIONS)), encoding="utf-8")
     command = ["eval", trained.folder, "--data", tmp_path / "test.tsv", "--json", "--precision", precision]
-    assert json.loads(told(capsys, *command)[0][0])["chrf"] == pytest.approx(100)
+    assert json.loads(told(capsys, *command)[0][0])["ways"]["rnn-attentive"]["chrf"] == pytest.approx(100)
     assert calls
 
 

@@ -181,10 +181,10 @@ class ReadBlanks(OpenWords, ReadProse):
         batches = self.rows_of_tokens
         return text_buckets(batches.keep(train, watch(train), self.max_length), batches)
 
-    def open(self, given: str) -> str | None:
-        if given.strip() and MASK not in given:
+    def open(self, given: str) -> str:
+        if MASK not in given:
             raise UserError(f"{quoted(given)} has no {MASK}: write it where a word is to be filled in")
-        return given if given.strip() else None
+        return given
 
     def prepare(self, value: str) -> MaskedText:
         return MaskedText(*encode_question(value, self.words), value)

@@ -82,9 +82,7 @@ class Caption(CaptionWords, InputForm):
     def sizes(self) -> dict[str, int]:
         return {"vocabulary": len(self.tokenizer)}
 
-    def open(self, given: str) -> str | None:
-        if not given.strip():
-            return None
+    def open(self, given: str) -> str:
         caption = self.without_commas(given)
         self.checked(caption, "nothing to draw")
         return caption

@@ -163,6 +163,8 @@ class InputForm(Form):
     """What `foveate look` gives to `receive`."""
     name: ClassVar[str] = "text"
     """One value, in messages."""
+    reads_nothing: ClassVar[bool] = False
+    """Whether an empty input is opened, as by a model that goes on from a text; else its answer is empty."""
     worth_optimizing: ClassVar[float] = math.inf
     """Values from which on it is worth to lay the model out for the CPU."""
     places_on_cpu: ClassVar[int | None] = None
@@ -195,7 +197,7 @@ class InputForm(Form):
         return list(given)
 
     def open(self, given: str) -> Any:
-        """The value of an argument; None for an empty one. Raises UserError for one that cannot be read."""
+        """The value of an argument; None where there is nothing in it. Raises UserError for one that cannot be read."""
         raise NotImplementedError
 
     def receive(self, given: Input, name: str) -> Any:

@@ -14,11 +14,11 @@ Image = TypeVar("Image", bound=ReadableImage)
 def image_files(places: Sequence[str]) -> list[str]:
     """Files as they are, and all images below folders. Raises UserError for a folder without any."""
     found: list[str] = []
-    for place in map(Path, places):
-        if not place.is_dir():
-            found.append(str(place))
+    for place in places:
+        if not place or not Path(place).is_dir():
+            found.append(place)
             continue
-        if not (files := images_below(place)):
+        if not (files := images_below(Path(place))):
             raise UserError(f"{place} has no images")
         found += map(str, files)
     return found

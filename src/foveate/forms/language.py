@@ -69,6 +69,7 @@ class ReadBeginning(ReadProse):
     is told what kind of text it is, `condition` (B,)."""
 
     start_sign: ClassVar[str] = "<start>"
+    reads_nothing: ClassVar[bool] = True
 
     max_length: int = 512
     """Passages with more tokens than this are left out (and counted)."""

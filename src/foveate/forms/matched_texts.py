@@ -105,10 +105,8 @@ class MatchedTexts(SourceText):
         sides = (self.words,) if self.shared else self.tokenizers
         return f"{' and '.join(f'{len(side):,}' for side in sides)} tokens"
 
-    def open(self, given: str) -> Texts | None:  # type: ignore[override]
+    def open(self, given: str) -> Texts:  # type: ignore[override]
         """Both sides of `first<TAB>second`, one of which may be empty. Raises UserError for what is no pair."""
-        if not given.strip():
-            return None
         first, *others = given.split("\t")
         if len(others) != 1:
             raise UserError(f"{quoted(given)} has {len(others)} tabs, where one tab must part two texts")

@@ -79,7 +79,7 @@ class ReadText(InputForm):
         return load_text_tokenizer(path)
 
     def open(self, given: str) -> Any:
-        return given if given.strip() else None
+        return given
 
     def receive(self, given: Input, name: str) -> Any:
         return require_text(given, name)

@@ -145,8 +145,8 @@ class ReadPassage(ReadProse):
     def value(self, example: Passage) -> Passage:
         return example
 
-    def open(self, given: str) -> Passage | None:
-        return passage_of(given) if given.strip() else None
+    def open(self, given: str) -> Passage:
+        return passage_of(given)
 
     def receive(self, given: Any, name: str) -> Passage:
         return passage_of(super().receive(given, name))

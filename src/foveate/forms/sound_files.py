@@ -23,8 +23,10 @@ def sound_files(places: Sequence[str]) -> list[str]:
     """The files that are named, and all sounds in the folders that are named. UserError for a folder without any."""
     files: list[str] = []
     for place in places:
-        below = sounds_below(Path(place)) if Path(place).is_dir() else [Path(place)]
-        if not below:
+        if not place or not Path(place).is_dir():
+            files.append(place)
+            continue
+        if not (below := sounds_below(Path(place))):
             raise UserError(f"{place} has no sounds")
         files += map(str, below)
     return files

@@ -53,6 +53,7 @@ class ReadTunedPrompt(ReadText):
 
     saved_apart: ClassVar[Mapping[str, str]] = {"tokenizer": "tokenizer.json"}
     start_sign: ClassVar[str] = "<start>"
+    reads_nothing: ClassVar[bool] = True
 
     max_length: Learned[int] = 0
     tokenizer: Learned[Any] = None

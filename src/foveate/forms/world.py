@@ -99,8 +99,8 @@ class Directions(Instruction):
         counts = Counter(word for route in train for word in words_of(route.instruction))
         return Directions(tuple(sorted(word for word, count in counts.items() if count > 1)))
 
-    def open(self, given: str) -> str | None:
-        return given if given.strip() else None
+    def open(self, given: str) -> str:
+        return given
 
     def receive(self, given: Input, name: str) -> Route:
         """A map, a pose and an instruction. Raises UserError for another input."""
@@ -191,8 +191,8 @@ class LevelName(Instruction):
     def sizes(self) -> dict[str, int]:
         return {**super().sizes(), "channels": self.channels}
 
-    def open(self, given: str) -> str | None:
-        return given.strip() or None
+    def open(self, given: str) -> str:
+        return given.strip()
 
     def receive(self, given: Input, name: str) -> Level:
         """A world and a seed. Raises UserError for another input."""

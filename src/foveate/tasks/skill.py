@@ -164,7 +164,8 @@ class Skill:
         more than `most` positions."""
         reads = self.processor.reads
         try:
-            value = reads.open(as_text(given))
+            text = as_text(given)
+            value = reads.open(text) if text.strip() or reads.reads_nothing else None
             if value is None:
                 return replace(self.processor.writes.nothing(), given=str(given))
             prepared = reads.prepare(value)

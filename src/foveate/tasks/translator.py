@@ -45,8 +45,8 @@ class Translator(Skill):
         whole = quality(found, references, options.lowercase, options.tokenize)
         copied = quality(read, references, options.lowercase, options.tokenize)
         groups = quality_by_length(read, found, references, options.groups, options.lowercase, options.tokenize)
+        rows = [(group.name, group.quality) for group in groups] + [("all", whole), ("the source, copied", copied)]
         ways = {self.recipe.model: whole, "the source, copied": copied}
-        rows = [*((group.name, group.quality) for group in groups), *ways.items()]
         notes = signatures([whole, *(group.quality for group in groups)])
         if reads.lowercase > options.lowercase:
             notes.append("the model was trained on lower-cased text: see --lowercase")
