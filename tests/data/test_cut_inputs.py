@@ -20,7 +20,7 @@ from foveate.forms.processor import Processor
 from foveate.forms.reading import WordLine
 from foveate.forms.reward import JudgedText, Reward
 from foveate.tasks.completion.choices import ChoiceScorer, Prompting
-from foveate.tasks.completion.multiple_choice import Question, choice_rows, multiple_choice
+from foveate.tasks.completion.multiple_choice import ChoiceQuestion, choice_rows, multiple_choice
 
 LONG = " ".join("abcdefgh")
 
@@ -79,8 +79,8 @@ def test_questions_whose_beginnings_are_not_read_are_counted(tmp_path: Path) -> 
     folder, _ = folder_of("llama", tmp_path)  # it has 37 positions
     task = foveate.load(folder)
     scorer = ChoiceScorer(task.model, task.tokenizer, Prompting())
-    long = Question(" ".join(["lamp"] * 37), ("up", "the lamp"), 0)
-    short = Question(" ".join(["lamp"] * 36), ("up", "the lamp"), 0)
+    long = ChoiceQuestion(" ".join(["lamp"] * 37), ("up", "the lamp"), 0)
+    short = ChoiceQuestion(" ".join(["lamp"] * 36), ("up", "the lamp"), 0)
     assert [[row.cut for row in rows] for rows in choice_rows(scorer, [long, short])] == [[False, True], [False, False]]
     table = tmp_path / "task.jsonl"
     table.write_text(
