@@ -357,7 +357,7 @@ def test_two_models_read_the_same_text(served: Serve, opened: Opener) -> None:
     assert open_names(tab) == ("A.layers.0", "B.layers.0")
     tab.keyboard.press("ArrowDown")
     tab.keyboard.press("ArrowDown")
-    tab.wait_for_selector(".details:nth-of-type(2) .chosen.query")
+    tab.wait_for_selector(".details:nth-of-type(2) .chosen.query:text-is('two')")
     assert tab.locator(".chosen.query").all_inner_texts() == ["two", "two"]
     for place, viewer in enumerate((client.viewer, second)):
         told = float(tab.locator(".details").nth(place).locator(".bar-weight").first.inner_text())
