@@ -124,6 +124,23 @@ class TranscriptForm:
     def check_options(self, options: Any) -> None:
         """Raise UserError for options that do not fit the model."""
 
+    def decide(
+        self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
+    ) -> list[WrittenAnswer]:
+        """The transcript of each sound."""
+        raise NotImplementedError
+
+    def decide_all(
+        self,
+        model: Any,
+        batches: Iterable[tuple[Sequence[Any], dict[str, Tensor]]],
+        options: Any,
+        at_once: int = 1,
+    ) -> Iterator[list[WrittenAnswer]]:
+        """Batch after batch: a search through a sound keeps no place free for another one."""
+        for prepared, inputs in batches:
+            yield self.decide(model, inputs, prepared, options)
+
     def words(self, answer: TranscriptAnswer) -> list[tuple[str, int]]:
         """The words of a text and what stands between them, each with its number of tokens; none if it is unclear."""
         raise NotImplementedError
@@ -191,16 +208,6 @@ class Transcript(TranscriptForm, WrittenCharacters):
 
     def at_once(self, device: torch.device) -> int:
         return 1
-
-    def decide_all(
-        self,
-        model: Any,
-        batches: Iterable[tuple[Sequence[Any], dict[str, Tensor]]],
-        options: Any,
-        at_once: int = 1,
-    ) -> Iterator[list[WrittenAnswer]]:
-        for prepared, inputs in batches:
-            yield self.decide(model, inputs, prepared, options)
 
     def decide(
         self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[Heard], options: SearchOptions

@@ -3,7 +3,7 @@
 B batch    S frames    F bands    T tokens    Z places of a sound that the model keeps
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
@@ -116,16 +116,6 @@ class WhisperText(TranscriptForm, Written):
 
     def measure_options(self) -> LanguageOptions:
         return LanguageOptions()
-
-    def decide_all(
-        self,
-        model: Any,
-        batches: Iterable[tuple[Sequence[Any], dict[str, Tensor]]],
-        options: Any,
-        at_once: int = 1,
-    ) -> Iterator[list[WrittenAnswer]]:
-        for prepared, inputs in batches:
-            yield self.decide(model, inputs, prepared, options)
 
     def decide(
         self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[Heard], options: LanguageOptions

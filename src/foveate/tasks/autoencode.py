@@ -1,24 +1,13 @@
 """Auto-encoding: a sentence, or a paragraph sentence by sentence, is read into a vector and written again from it."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from foveate.data.text.documents import Prose
-from foveate.forms.prose import Passages, passages_of
 from foveate.forms.rewriting import ReadPassage, Rewritten
-from foveate.tasks.recipe import Examples, Recipe
+from foveate.tasks.examples.prose import arrange_prose, read_prose
+from foveate.tasks.recipe import Examples
 from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
-
-
-def _passages(prose: Prose, recipe: Recipe) -> Passages:
-    return passages_of(prose, recipe.reads.passages(prose))
-
-
-def _read(paths: Sequence[Path], recipe: Recipe) -> Passages:
-    return _passages(Prose.from_paths(paths), recipe)
 
 
 def _autoencoder() -> Any:
@@ -35,8 +24,8 @@ TASK = Task(
     reads=ReadPassage(),
     writes=Rewritten(),
     objective=CrossEntropy(),
-    read=_read,
-    arrange=_passages,
+    read=read_prose,
+    arrange=arrange_prose,
     files="FILE ...",
     layout="Your own prose: plain text files (or .gz) or folders of .txt and .txt.gz files; empty lines part "
     "paragraphs.",
