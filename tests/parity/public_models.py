@@ -1,6 +1,8 @@
 """Tiny models of transformers in folders, and the same models as ours."""
 
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
@@ -68,10 +70,15 @@ CONFIGS = {
 }
 
 
+def config_of(name: str) -> Any:
+    """A config of its own: transformers writes the type of a model's numbers into the config that it was made from."""
+    return deepcopy(CONFIGS[name])
+
+
 def reference(name: str) -> nn.Module:
     """A model of transformers with random weights, none of them at its initial value."""
     torch.manual_seed(11)
-    model = transformers.AutoModelForCausalLM.from_config(CONFIGS[name]).eval()
+    model = transformers.AutoModelForCausalLM.from_config(config_of(name)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.uniform_(-0.3, 0.3)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from public_models import CONFIGS, word_tokenizer
+from public_models import config_of, word_tokenizer
 from safetensors.torch import load_file, save_file
 
 from foveate.errors import UserError
@@ -32,15 +32,15 @@ WHISPER = transformers.WhisperConfig(
 )
 
 MODELS: dict[str, tuple[str, Any, str, str]] = {
-    "gpt2": ("AutoModelForCausalLM", CONFIGS["gpt2"], "transformer.wte.weight", "lm_head.weight"),
-    "openai-gpt": ("AutoModelForCausalLM", CONFIGS["gpt1"], "transformer.tokens_embed.weight", "lm_head.weight"),
+    "gpt2": ("AutoModelForCausalLM", config_of("gpt2"), "transformer.wte.weight", "lm_head.weight"),
+    "openai-gpt": ("AutoModelForCausalLM", config_of("gpt1"), "transformer.tokens_embed.weight", "lm_head.weight"),
     "gpt_neox": (
         "AutoModelForCausalLM",
-        CONFIGS["gpt-neox-sequential"],
+        config_of("gpt-neox-sequential"),
         "gpt_neox.embed_in.weight",
         "embed_out.weight",
     ),
-    "llama": ("AutoModelForCausalLM", CONFIGS["llama"], "model.embed_tokens.weight", "lm_head.weight"),
+    "llama": ("AutoModelForCausalLM", config_of("llama"), "model.embed_tokens.weight", "lm_head.weight"),
     "xlnet": (
         "AutoModelForCausalLM",
         transformers.XLNetConfig(vocab_size=53, d_model=20, n_layer=2, n_head=5, d_inner=28),
