@@ -5,8 +5,8 @@
 FOLDER is a checkout of nanoGPT. Five blocks of width 256, 4,096 tokens a step, one thread, the 5,000 subwords that
 foveate learns from the text. foveate has the command of docs/language.md (Muon, passages of 256 words). nanoGPT runs
 its own train.py with the settings that it has for small networks, and Trainer those of its authors' course on
-language models from nothing; both read the passages as one stream, in rows of 512. Each is first run for a few steps,
-which tells how many fit into so many seconds of the processor. All are measured on the same passages of the test part,
+language models from nothing; both read the passages as one stream, in rows of 512. Each first runs for a few steps,
+to see how many fit into this many seconds of the processor. All are measured on the same passages of the test part,
 every fourth one.
 Needs accelerate.
 """
@@ -37,7 +37,7 @@ from foveate.tasks.learning import Lesson
 LAYERS, WIDTH, HEADS, ROW, ROWS = 5, 256, 4, 512, 8
 RECIPES = ("foveate", "nanoGPT", "Trainer")
 PROBE = 8
-"""A run of so many steps tells what one takes."""
+"""A run of this many steps tells what one takes."""
 
 OURS = (
     "train language prose --model gpt-tiny --architecture.layers 5 --architecture.dropout 0 --architecture.no-bias "
@@ -48,7 +48,7 @@ OURS = (
 
 
 def ours(out: Path, steps: int) -> list[str]:
-    """The words of the command for so many steps. Batches of whole passages have fewer than 4,096 tokens."""
+    """The words of the command for this many steps. Batches of whole passages have fewer than 4,096 tokens."""
     often = ["--validate-every", str(steps), "--save-every", str(steps), "--warmup", str(min(50, steps // 4))]
     kept = ["--out", str(out / f"foveate-{steps}")]
     return [*OURS.split(), "--steps", str(steps), *often, *kept]
@@ -124,7 +124,7 @@ def train(name: str, out: Path, nano: Path, steps: int) -> None:
 
 
 def seconds(name: str, out: Path, nano: Path, steps: int) -> float:
-    """What so many steps take of the processor, in a process of their own."""
+    """What this many steps take of the processor, in a process of their own."""
     asked = ["--only", name, "--steps", str(steps), "--out", str(out.resolve()), "--nanogpt", str(nano.resolve())]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     run = subprocess.run([sys.executable, __file__, *asked], env=environment, check=True, stdout=subprocess.PIPE)

@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("table", type=Path)
     parser.add_argument("--peer")
     parser.add_argument("--model", required=True)
-    parser.add_argument("--every", type=int, default=1, help="use every so many sounds")
+    parser.add_argument("--every", type=int, default=1, help="use every this many sounds")
     parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.answer:

@@ -16,7 +16,7 @@ def runs(process: int) -> bool:
 
 
 def still_running(processes: Iterable[int], seconds: float) -> list[int]:
-    """Those of some processes that have not ended after so many seconds; they are killed."""
+    """Those of some processes that have not ended after this many seconds; they are killed."""
     left, deadline = list(processes), time.monotonic() + seconds
     while any(map(runs, left)) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -18,7 +18,7 @@ from families.small import Small
 from families.trial import alike, can_be_seen, decided, run, told, tried
 
 LADDER = ((2, False), (2, True), (12, False), (12, True), (24, False))
-"""So many layers, and whether widths stay as they are: tried in turn until a model is built that attends."""
+"""This many layers, and whether widths stay as they are: tried in turn until a model is built that attends."""
 
 LARGEST = 150_000_000
 """Parameters of a model that is small enough."""

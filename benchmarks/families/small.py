@@ -70,7 +70,7 @@ ID = re.compile(r".*_token_(id|index)|.*_(id|index)|.*_token_ids")
 
 
 class Small:
-    """Makes small configs, of so many layers; with `wide`, widths and heads stay as they are."""
+    """Makes small configs, of this many layers; with `wide`, widths and heads stay as they are."""
 
     def __init__(self, layers: int, wide: bool = False) -> None:
         self.layers, self.wide = layers, wide

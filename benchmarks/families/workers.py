@@ -18,7 +18,7 @@ from families.outcome import Outcome
 
 WORKERS = 2
 CPU_SECONDS = 90
-"""What a family may take; no more than so many times that on the clock, if the machine is busy."""
+"""What a family may take; no more than this many times that on the clock, if the machine is busy."""
 BUSY = 5
 MEMORY = 8 * 2**30
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.translation.rounds import CTRANSLATE2, TRANSFORMERS, WORKERS, Worker, environment, measure, ratio, show
-from foveate import bundle, create
+from foveate import create, run_dir
 
 VOCABULARY, SENTENCES, LENGTH, BEAMS = 32_000, 8, 24, 5
 REACH = {("transformers", "float32"): 2.0, ("CTranslate2", "float32"): 1.2}
@@ -47,7 +47,7 @@ def _workers(folder: Path, peers: str, precision: str, threads: list[int]) -> di
     run, converted, sources = folder / "run", folder / "converted", folder / "sources.json"
     torch.manual_seed(1)
     model = create("transformer-base", src_vocab=VOCABULARY, tgt_vocab=VOCABULARY)
-    bundle.save(run, {"family": "transformer", "architecture": asdict(model.config)}, model.state_dict(), {})
+    run_dir.save(run, {"family": "transformer", "architecture": asdict(model.config)}, model.state_dict(), {})
     tokens = torch.randint(4, VOCABULARY, (SENTENCES, LENGTH)).tolist()
     sources.write_text(json.dumps({"sources": tokens, "length": LENGTH, "beams": BEAMS}), encoding="utf-8")
     kind, least = TRANSFORMERS[precision], CTRANSLATE2[precision]

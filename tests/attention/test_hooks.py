@@ -81,7 +81,7 @@ ALONE = {
         "tasks/completion/choices.py",
         "tasks/completion/measures.py",
         "forms/boxes.py",
-        "tasks/looking/one_pass.py",
+        "tasks/viewers/one_pass.py",
         "experiments/elmo_features.py",
         # Attention in the operators that ONNX has, in exported graphs alone:
         "interop/onnx.py",

@@ -226,7 +226,7 @@ def test_baselines_are_of_the_text_that_was_learned(tmp_path: Path, capsys, monk
 
 
 def test_a_perplexity_that_no_number_holds_is_null(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    """Where words are not parted by spaces, a word has thousands of tokens."""
+    """Where words are not separated by spaces, a word has thousands of tokens."""
     (tmp_path / "prose.txt").write_text("".join(f"{'abcdefghij' * 60}{number}\n\n" for number in range(40)))
     flags = ["--steps", "1", "--threads", "1", "--tokens", "characters", *NARROW]
     run(train(tmp_path / "prose.txt", tmp_path / "run", *flags, "--max-length", "2000", task="language"))

@@ -64,7 +64,7 @@ STRANGE = [
 
 
 def test_rows_with_something_else_in_them(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    """Of what is no number, nothing is drawn; of very many metrics, the first ones."""
+    """Of what is not a number, nothing is drawn; of very many metrics, the first ones."""
     deep = '{"step": 8, "loss": ' + "[" * 100_000 + "]" * 100_000 + "}"
     (tmp_path / "metrics.jsonl").write_text("\n".join([*map(json.dumps, STRANGE), deep]))
     out, err = told(capsys, "report", tmp_path, "--out", tmp_path / "report.html")

@@ -14,17 +14,17 @@ import torch
 
 import foveate.cli
 from dataclasses import asdict
-from foveate import bundle, models
+from foveate import run_dir, models
 from foveate.decoding import Decoding, decode
 from foveate.inference.cpu import optimize_for_cpu
 from foveate.special_tokens import LEARNED
-from foveate.tasks.run_folder import load_run
+from foveate.tasks.run_config import load_run
 
 source = dict(source=torch.tensor([[4, 5, 2]]), source_lengths=torch.tensor([3]))
 for preset in ("transformer-tiny", "rnn-attentive"):
     made, family = foveate.create(preset, src_vocab=9, tgt_vocab=9), models.preset(preset).family
     described = dict(task="translate", family=family, architecture=asdict(made.config), recipe=dict())
-    bundle.save(preset, described, made.state_dict())
+    run_dir.save(preset, described, made.state_dict())
     model = optimize_for_cpu(load_run(preset, "cpu").model)
     with torch.inference_mode():
         decode(model, source, LEARNED, source["source_lengths"], Decoding())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small import FLAGS
 
-from foveate import bundle, tasks
+from foveate import run_dir, tasks
 from foveate.cli import main
 
 TAGGED = "they\tPRON\nwalk\tVERB\n\nthe\tDET\nwalk\tNOUN\n\nthey\tPRON\ntalk\tVERB\n\n"
@@ -54,7 +54,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(stopped: Path, tmp_path: Pat
         shutil.copy(
             folder / "checkpoints" / "step-00000003.safetensors", folder / "checkpoints" / f"{name}.safetensors"
         )
-    newest = bundle.newest_checkpoint(folder)
+    newest = run_dir.newest_checkpoint(folder)
     assert newest is not None
     assert newest.name == "step-00000003.safetensors"
 
@@ -69,7 +69,7 @@ def test_finish_makes_the_model(
     assert f"saved step-00000003 in {folder}; try: foveate run" in capsys.readouterr().out
     after = tasks.load(folder).model.state_dict()
     assert all((before[name] == after[name]).all() for name in before)
-    assert bundle.newest_checkpoint(folder) is None
+    assert run_dir.newest_checkpoint(folder) is None
     assert fails("finish", folder).startswith(f"{folder} has a model already")
     main(["train", "translate", "--data", str(data), "--out", str(folder), *FLAGS, "--steps", "4"])
     assert "resuming from step 3" in capsys.readouterr().err

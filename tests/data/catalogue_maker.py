@@ -11,7 +11,7 @@ PLURAL = "nplurals=2; plural=n > 1"
 def write_mo(
     path: Path, messages: Mapping[str, str], charset: str = "UTF-8", order: str = "<", plural: str = PLURAL
 ) -> Path:
-    """An .mo file. A context goes before a message's id with "\\x04", plurals and plural forms are parted by "\\0"."""
+    """An .mo file. A context goes before the id of a message with "\\x04"; "\\0" separates plurals and plural forms."""
     table = {"": HEADER.format(charset=charset, plural=plural), **messages}
     entries = sorted((key.encode(charset), value.encode(charset)) for key, value in table.items())
     count = len(entries)

@@ -41,8 +41,8 @@ def test_each_word_with_its_most_frequent_tag(lexicon):
 
 def test_a_word_is_known_in_either_form_of_unicode():
     lexicon = Lexicon.learn(tagged([[("caf\u00e9", "NOUN"), ("caf\u00e9", "NOUN")]]))
-    composed, parted = lexicon.rows(["caf\u00e9", "cafe\u0301"])
-    assert composed == parted
+    composed, separated = lexicon.rows(["caf\u00e9", "cafe\u0301"])
+    assert composed == separated
     assert composed[0] != UNKNOWN
 
 

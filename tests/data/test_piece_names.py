@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
-from foveate.tasks.looking.texts import FolderTokenizer
+from foveate.tasks.viewers.texts import FolderTokenizer
 
 transformers = pytest.importorskip("transformers")
 

@@ -71,7 +71,7 @@ def forms(kind: str, tokenizer: Any, conditions: tuple[str, ...] = ()) -> Proces
 
 
 def encoded(processor: Processor, passages: Iterable[Passage], most: float) -> list[Any]:
-    """The passages of at most so many tokens in a row."""
+    """The passages of at most this many tokens in a row."""
     reads = processor.reads
     if isinstance(reads, ReadBeginning):
         return encode_passages(passages, reads.tokenizer, most, reads.numbers or {})

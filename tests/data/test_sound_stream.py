@@ -13,7 +13,7 @@ RATE = 8000
 
 
 def stream(*parts: float, size: int = 2**31) -> bytes:
-    """A WAV header as recorders to pipes write it, and tones of so many seconds; negative numbers are silences."""
+    """A WAV header as recorders to pipes write it, and tones of this many seconds; negative numbers are silences."""
     header = struct.pack(
         "<4sI4s4sIHHIIHH4sI", b"RIFF", size, b"WAVE", b"fmt ", 16, 1, 1, RATE, 2 * RATE, 2, 16, b"data", size
     )

@@ -48,7 +48,7 @@ def test_longest_path(each: Structure, length: int, path: int) -> None:
 
 @pytest.mark.parametrize("name", ["convolution", "restricted self-attention"])
 def test_gradients_travel_as_the_structure_says(name: str) -> None:
-    """So many layers connect the ends of a sequence, and one layer fewer does not."""
+    """This many layers connect the ends of a sequence, and one layer fewer does not."""
     length = 11
     if name == "convolution":
         each, convolve = structure.convolution(5), nn.Conv1d(1, 1, 5, padding=2)

@@ -17,7 +17,7 @@ import numpy as np
 import PIL.Image
 
 from foveate.cli import main
-from foveate.tasks.looking import open_model
+from foveate.tasks.viewers import open_model
 from foveate.viewer.protocol import ModelViewer
 from foveate.viewer.server import Address, Limits, make_application
 from foveate.viewer.server.serving import listen, make_server

@@ -274,7 +274,7 @@ class Subjects:
 
 
 def _encoded(value: object) -> bytes:
-    """The content of a file: what is no text or bytes is written as JSON."""
+    """The content of a file: what is not a text or bytes is written as JSON."""
     if isinstance(value, bytes):
         return value
     return (value if isinstance(value, str) else json.dumps(value)).encode()
@@ -323,7 +323,7 @@ def attempt(read: Callable[[Subjects, random.Random, Path], None], subjects: Sub
 
 
 def fuzz(tries: int, seed: int, only: str | None = None) -> list[str]:
-    """What went wrong in so many tries of all subjects in turn."""
+    """What went wrong in this many tries of all subjects in turn."""
     names, wrong = [only] if only else [*SUBJECTS], []
     with TemporaryDirectory() as folder:
         subjects = Subjects(Path(folder))

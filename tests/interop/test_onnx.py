@@ -19,7 +19,7 @@ from foveate.interop import onnx as interop
 from foveate.interop.public_folder import PublicModel
 from foveate.tasks.embedder import Embedder
 from foveate.tasks.export import onnx as onnx_export
-from foveate.tasks.public.texts import skill_of
+from foveate.tasks.hf.texts import skill_of
 
 runtime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")

@@ -16,7 +16,7 @@ BLOCK = ["around_self.dropout 3 {0} 12", "feedforward.dropout 3 {0} 11", "around
 
 
 def blocks(path: str, count: int, length: int, *more: str) -> dict[str, int]:
-    """What so many blocks of a Transformer drop."""
+    """What this many blocks of a Transformer drop."""
     return {f"{path}.{layer}.{place.format(length)}": 1 for layer in range(count) for place in (*BLOCK, *more)}
 
 

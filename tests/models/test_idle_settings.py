@@ -16,7 +16,7 @@ from foveate.models.idle_settings import idle_settings
 TOLD_TO_OTHERS = {
     "max_length": "the longest text that a task takes, also where positions need no table",
     "image_size": "the size that images are scaled to, also where a model reads any",
-    "patch_size": "likewise",
+    "patch_size": "the size of the patches of images, also where a model reads none",
     "last_pool": "the size of the last map, which small images do not have",
     "unknown": "the token of hidden words, where a task hides some",
     "window": "the reach of attention, which short texts do not have",

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from foveate import bundle, create
+from foveate import create, run_dir
 
 LAYOUT = Path(__file__).parents[2] / "benchmarks" / "translation" / "workers" / "layout.py"
 
@@ -27,7 +27,7 @@ def test_transformers_computes_the_same(preset: str, layout: ModuleType, tmp_pat
     torch.manual_seed(3)
     changes = {"width": 16, "heads": 2, "feedforward": 24, "encoder_layers": 2, "decoder_layers": 2, "tie": "all"}
     model = create(preset, src_vocab=31, tgt_vocab=31, **changes).eval()
-    bundle.save(tmp_path, {"family": "transformer", "architecture": asdict(model.config)}, model.state_dict(), {})
+    run_dir.save(tmp_path, {"family": "transformer", "architecture": asdict(model.config)}, model.state_dict(), {})
     source, target = torch.randint(4, 31, (3, 7)), torch.randint(4, 31, (3, 5))
     theirs = layout.model(tmp_path)
     with torch.inference_mode():

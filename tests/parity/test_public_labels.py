@@ -153,7 +153,7 @@ def test_the_next_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit) as ended:
         main(["run", str(tmp_path), "the lamp"])
     assert ended.value.code == 2
-    assert "'the lamp' has 0 tabs, where one tab must part two texts" in capsys.readouterr().err
+    assert "'the lamp' has 0 tabs, where one tab must separate two texts" in capsys.readouterr().err
 
 
 def test_what_cannot_be(tmp_path: Path) -> None:

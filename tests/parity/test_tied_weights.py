@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from foveate.errors import UserError
 from foveate.interop.public_folder import MODEL_TYPES, read_folder
-from foveate.tasks.public.reader import read_bert
+from foveate.tasks.hf.reader import read_bert
 
 BERT = {"num_attention_heads": 5, "hidden_size": 20, "num_hidden_layers": 2, "intermediate_size": 28, "vocab_size": 53}
 

@@ -1,4 +1,4 @@
-"""Weights times values against an output, where some of it is no number."""
+"""Weights times values against an output, where some of it is not a number."""
 
 from dataclasses import replace
 

@@ -18,8 +18,8 @@ from foveate.forms.label import ShowLabels
 from foveate.tasks import find_task
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import add_question, open_model, read_input
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import add_question, open_model, read_input
 from foveate.training import Training
 
 COLOURS = {"red": (230, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 230)}

@@ -24,8 +24,8 @@ from foveate.special_tokens import LEARNED
 from foveate.tasks.autoencode import TASK
 from foveate.tasks.autoencoder import Autoencoder
 from foveate.tasks.learning import learn
-from foveate.tasks.looking import open_model
 from foveate.tasks.recipe import Recipe
+from foveate.tasks.viewers import open_model
 
 START, END = LEARNED.start, LEARNED.end
 

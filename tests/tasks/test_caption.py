@@ -21,8 +21,8 @@ from foveate.metrics.attention_in_boxes import shares_of_names
 from foveate.models.multimodal.rnn_captioner import CaptionOutput
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import open_model
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import open_model
 from foveate.training import CrossEntropy, Training
 from foveate.training.objectives.coverage import DoublyStochastic
 from foveate.viewer.protocol import File

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import foveate
-from foveate import bundle
+from foveate import run_dir
 from foveate.errors import UserError
 from foveate.tasks import find_task
 from foveate.tasks.learning import Lesson
@@ -45,7 +45,7 @@ def test_weights_and_characters_of_a_run(tmp_path) -> None:
     train = lesson.open()[0]
     learned = second.writes.learn(train, second.reads, second.architecture)
     assert learned.extend(known.writes, train).characters == "abcdé"
-    model, trained = lesson.build(vocabulary=9), bundle.load(tmp_path / "run").tensors
+    model, trained = lesson.build(vocabulary=9), run_dir.load(tmp_path / "run").tensors
     torch.testing.assert_close(model.state_dict()["embedding.weight"][:7], trained["embedding.weight"])
     name = next(name for name, tensor in trained.items() if tensor.dim() == 4)
     torch.testing.assert_close(model.state_dict()[name], trained[name])

@@ -16,8 +16,8 @@ from foveate.forms.answers import NoOptions
 from foveate.forms.label import ShowLabels
 from foveate.tasks.classify import TASK
 from foveate.tasks.learning import learn
-from foveate.tasks.looking import open_model
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import open_model
 
 SILENT = Console(file=StringIO())
 

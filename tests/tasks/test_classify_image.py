@@ -25,9 +25,9 @@ from foveate.forms.processor import Processor
 from foveate.tasks.classify_image import TASK
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import open_model
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import open_model
 from foveate.tensor_files import read_tensors
 from foveate.training import Training
 from foveate.viewer.protocol import File

@@ -19,8 +19,8 @@ from foveate.errors import UserError
 from foveate.forms.sound import SoundClip
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import open_model
 from foveate.tasks.recipe import Recipe
+from foveate.tasks.viewers import open_model
 from foveate.training import Training
 from foveate.viewer.protocol import File
 
@@ -55,7 +55,7 @@ def recipe(out: Path, data: Path, model: str) -> Recipe:
 
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Class folders, with one file that is no sound."""
+    """Class folders, with one file that is not a sound."""
     folder, generator = tmp_path_factory.mktemp("tones"), np.random.default_rng(3)
     for number in range(90):
         label = "abc"[number % 3]

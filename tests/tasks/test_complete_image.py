@@ -21,8 +21,8 @@ from foveate.forms.pixels import CompleteImageOptions, EvenPalette, PixelImage
 from foveate.models.vision.imagegpt import ImageGPTConfig
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import open_model
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import open_model
 from foveate.training import Training
 from foveate.viewer.protocol import File
 

@@ -35,7 +35,7 @@ from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.completion.measures import log_prob
 from foveate.tasks.language import TASK
 from foveate.tasks.language_model import LanguageModel
-from foveate.tasks.looking.skills import CompleterViewer
+from foveate.tasks.viewers.skills import CompleterViewer
 
 FORM = "{input} , {output}"
 

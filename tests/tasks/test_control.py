@@ -26,7 +26,7 @@ from foveate.tasks.acting.episodes import same_views, watch_episode
 from foveate.tasks.acting.replay import ReplayBatches
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import open_model
+from foveate.tasks.viewers import open_model
 from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())

@@ -23,9 +23,9 @@ from foveate.interop.pretrained import efficientnet
 from foveate.tasks import find_task
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import open_model
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import open_model
 from foveate.training import Training
 from foveate.viewer.protocol import File
 

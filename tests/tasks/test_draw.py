@@ -18,8 +18,8 @@ from foveate.forms.answers import Failure
 from foveate.forms.drawing import DrawOptions, JudgeDrawings
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import open_model
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import open_model
 from foveate.training import Training
 
 COLOURS = {"red": (230, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 230)}

@@ -13,7 +13,7 @@ from foveate.errors import UserError
 from foveate.forms.answers import Failure
 from foveate.forms.text_vector import NearOptions
 from foveate.tasks.embedder import Embedder
-from foveate.tasks.public.fillers import WordFiller
+from foveate.tasks.hf.fillers import WordFiller
 
 TEXTS = ["the film was a great story", "dogs and cats!", "Bad", "a long, unheard-of story"]
 

@@ -19,11 +19,11 @@ from rich.console import Console
 
 import foveate
 from foveate import models
-from foveate.bundle import WEIGHTS
 from foveate.cli import main
 from foveate.errors import UserError, printable
 from foveate.forms.answers import Answer, Failure
 from foveate.forms.form import setting_names
+from foveate.run_dir import WEIGHTS
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.learning import learn
 from foveate.tasks.recipe import Recipe

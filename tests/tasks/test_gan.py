@@ -22,9 +22,9 @@ from foveate.metrics.gan import deviation_share, frechet
 from foveate.tasks.gan import TASK
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import open_model
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import open_model
 from foveate.training import Training
 
 ARCHITECTURE = {"noise": 8, "generator": (16, 16), "discriminator": (16, 16), "discriminator_attends_after": (1,)}

@@ -14,7 +14,7 @@ from tiny_folders import looked  # noqa: E402
 
 from foveate.errors import UserError  # noqa: E402
 from foveate.interop.layout import ConfigReader, label_names  # noqa: E402
-from foveate.tasks.looking import open_model  # noqa: E402
+from foveate.tasks.viewers import open_model  # noqa: E402
 
 Folders = Callable[[str], Path]
 

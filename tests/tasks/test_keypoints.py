@@ -25,9 +25,9 @@ from foveate.forms.keypoints import Keypoints
 from foveate.metrics.keypoints import point_metrics
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import open_model
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import open_model
 from foveate.training import Training
 from foveate.training.objectives.point_distance import PointDistance
 from foveate.viewer.protocol import File

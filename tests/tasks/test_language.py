@@ -22,8 +22,8 @@ from foveate.tasks import skill
 from foveate.tasks.language import TASK
 from foveate.tasks.language_model import LanguageModel
 from foveate.tasks.learning import learn
-from foveate.tasks.looking import open_model
 from foveate.tasks.recipe import Recipe
+from foveate.tasks.viewers import open_model
 
 QUIET = Console(file=StringIO(), width=200)
 

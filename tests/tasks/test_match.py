@@ -14,9 +14,9 @@ from foveate import tasks
 from foveate.errors import UserError
 from foveate.forms.answers import Failure, NoOptions
 from foveate.tasks.learning import Lesson, learn
-from foveate.tasks.looking import open_model
 from foveate.tasks.match import Matcher
 from foveate.tasks.recipe import Recipe
+from foveate.tasks.viewers import open_model
 
 
 def recipe(out: Path, **changes) -> Recipe:
@@ -54,7 +54,7 @@ def test_answers_in_order_and_nothing_for_nothing(matcher: Matcher) -> None:
 
 @pytest.mark.parametrize(("text", "tabs"), [("red cat", 0), ("red\tcat\trouge", 2)])
 def test_what_is_no_pair(matcher: Matcher, text: str, tabs: int) -> None:
-    with pytest.raises(UserError, match=f"has {tabs} tabs, where one tab must part two texts"):
+    with pytest.raises(UserError, match=f"has {tabs} tabs, where one tab must separate two texts"):
         matcher.run(text)
     found = matcher.answer(["red cat\trouge chat", text])
     assert [type(one) is Failure for one in found] == [False, True]
@@ -138,7 +138,7 @@ def test_a_page_of_both_texts(matcher: Matcher, tmp_path: Path) -> None:
     assert open_model(tmp_path).look("small red cat\r\n\nchat", 10).tokens == seen.tokens
     with pytest.raises(UserError, match=r"reads two texts: separate them by a newline or a tab$"):
         open_model(tmp_path).look("small red cat", 10)
-    with pytest.raises(UserError, match="has 2 tabs, where one tab must part two texts"):
+    with pytest.raises(UserError, match="has 2 tabs, where one tab must separate two texts"):
         open_model(tmp_path).look("small\tred\tcat", 10)
 
 

@@ -18,8 +18,8 @@ from foveate.forms.answers import Failure, NoOptions
 from foveate.metrics.retrieval import ranks_in_hundreds
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import add_question, open_model, read_input
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import add_question, open_model, read_input
 from foveate.training import Training
 
 COLOURS = {"red": (230, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 230)}

@@ -59,10 +59,10 @@ def test_scores_are_sums_of_log_probabilities(
     ("line", "wrong"),
     [
         ("{", "Expecting property name"),
-        ("[1]", "this is no object"),
+        ("[1]", "this is not an object"),
         ('{"query": "a", "choices": ["b", "c"]}', "no gold or label or answer"),
         ('{"query": "a", "gold": 0}', "no choices"),
-        ('{"query": " ", "choices": ["b", "c"], "gold": 0}', "the query is no text, or empty"),
+        ('{"query": " ", "choices": ["b", "c"], "gold": 0}', "the query is not a text, or empty"),
         ('{"query": "a", "choices": ["b"], "gold": 0}', "choices are two texts or more"),
         ('{"query": "a", "choices": ["b", "c"], "gold": 2}', "gold is 2, but must be a number from 0 to 1"),
         ('{"query": "a", "choices": ["b", "c"], "gold": "b"}', "gold is 'b', but must be"),

@@ -26,9 +26,9 @@ from foveate.forms.text_pair import PairText, fit_rules
 from foveate.special_tokens import LEARNED
 from foveate.tasks.cloze import TASK as CLOZE
 from foveate.tasks.learning import learn
-from foveate.tasks.looking import open_model
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import open_model
 
 START, END = LEARNED.start, LEARNED.end
 
@@ -174,7 +174,7 @@ def test_data_that_cannot_be(folder: Path, tmp_path: Path, text: str, message: s
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("bad dogs", "has 0 tabs, where one tab must part two texts"),
+        ("bad dogs", "has 0 tabs, where one tab must separate two texts"),
         ("bad dogs\t" + "good " * 17, "takes 22 positions, but the model learned only 19"),
     ],
 )

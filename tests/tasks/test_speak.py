@@ -21,7 +21,7 @@ from foveate.forms.speech import SpeakOptions, Speech
 from foveate.tasks.answers.judges import recognised
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import open_model
+from foveate.tasks.viewers import open_model
 from foveate.training import Training
 
 SIZES = {"width": 32, "heads": 2, "feedforward": 64, "decoder_layers": 1, "dropout": 0.0}

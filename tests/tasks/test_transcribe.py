@@ -21,9 +21,9 @@ from foveate.errors import UserError
 from foveate.forms.transcripts import SearchOptions, TimeOptions
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import File, open_model
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.transcribe import TASK
+from foveate.tasks.viewers import File, open_model
 from foveate.training import Training
 from foveate.viewer import Audio
 

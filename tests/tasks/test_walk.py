@@ -19,8 +19,8 @@ from foveate.forms.walks import MapOptions, WalkOptions
 from foveate.metrics.acting import arrivals
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
-from foveate.tasks.looking import open_model
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import open_model
 from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())

@@ -19,9 +19,9 @@ from foveate.errors import UserError
 from foveate.forms.whisper import WhisperOptions
 from foveate.forms.whisper_tokens import plain_words
 from foveate.forms.word_times import word_times
-from foveate.tasks.looking import open_model
-from foveate.tasks.public.whisper import WhisperTranscriber
+from foveate.tasks.hf.whisper import WhisperTranscriber
 from foveate.tasks.skill import Skill
+from foveate.tasks.viewers import open_model
 from foveate.viewer.protocol import File
 
 SPECIAL = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|fr|>", "<|translate|>", "<|transcribe|>"]
@@ -183,7 +183,7 @@ def test_run_from_the_command_line(
 def test_a_look_shows_tokens_over_the_window(multilingual: Path, sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without transformers, which looks at its own models."""
     transcriber = foveate.load(multilingual)
-    monkeypatch.setattr("foveate.tasks.looking.has_transformers", lambda: False)
+    monkeypatch.setattr("foveate.tasks.viewers.has_transformers", lambda: False)
     found = open_model(multilingual).look(File("a.wav", sound.read_bytes()), 2000)
     tokens, window = found.tokens["decoder.0.cross"]
     assert tokens[-1] == "[END]"

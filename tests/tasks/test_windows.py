@@ -15,8 +15,8 @@ tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not i
 from tiny_folders import looked, picture
 
 from foveate.sight import Windows
-from foveate.tasks.looking import open_model
-from foveate.tasks.looking.windows import has_windows
+from foveate.tasks.viewers import open_model
+from foveate.tasks.viewers.windows import has_windows
 
 Folders = Callable[[str], Path]
 
@@ -50,7 +50,7 @@ def output(weights: Tensor, values: Tensor, on_padding: Tensor, project: nn.Modu
 @torch.no_grad()
 def test_swin(folders: Folders, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
     """Every patch of the picture looks where its layer's output came from, past padding and shifts."""
-    monkeypatch.setattr("foveate.tasks.looking.images._size", lambda config: size)
+    monkeypatch.setattr("foveate.tasks.viewers.images._size", lambda config: size)
     viewer = open_model(folders("swin"))
     drawn(viewer.model)
     layers = [layer for stage in viewer.model.encoder.layers for layer in stage.blocks]
@@ -135,7 +135,7 @@ def test_a_sam_of_many_patches_is_not_too_large(folders: Folders) -> None:
 
 
 def test_parts_of_an_image_whose_places_nobody_says(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foveate.tasks.looking.windows._windowed", lambda model, path: None)
+    monkeypatch.setattr("foveate.tasks.viewers.windows._windowed", lambda model, path: None)
     seen = looked(folders("swin"), picture())
     first = seen.sight.sites[0]
     assert seen.sight[first].shape[0] == 4

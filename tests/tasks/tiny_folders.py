@@ -12,7 +12,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from foveate.tasks.looking import open_model
+from foveate.tasks.viewers import open_model
 from foveate.viewer.protocol import File, LookResult
 
 STORY = ["the old keeper lit the lamp", "she wrote what she had seen", "naïve café"]

@@ -9,7 +9,7 @@ import torch
 from tiny_training import TinyModel, run
 from torch import nn
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.errors import UserError
 from foveate.tensor_files import write_tensors
 from foveate.training import Training
@@ -172,8 +172,8 @@ def test_refuse(tmp_path: Path):
 
 def test_a_trained_model_without_its_checkpoints_is_kept(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
-    (tmp_path / bundle.CONFIG).write_text("{}")
-    (tmp_path / bundle.WEIGHTS).touch()
+    (tmp_path / run_dir.CONFIG).write_text("{}")
+    (tmp_path / run_dir.WEIGHTS).touch()
     with pytest.raises(UserError, match="has a trained model without checkpoints: train in another folder"):
         checkpoints.resume(whole(model), optimizer)
 

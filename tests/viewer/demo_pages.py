@@ -137,7 +137,7 @@ def heads(kinds: str, queries: int, keys: int, causal: bool, seed: int) -> Float
 
 
 def text_model(layers: int = 6, kinds: str = "psfnbcdu", tokens: int | None = None) -> FakeSight:
-    """A causal model of so many layers, on a story or on so many tokens."""
+    """A causal model of this many layers, on a story or on this many tokens."""
     count = len(STORY) if tokens is None else tokens
     turned = (kinds[layer % len(kinds) :] + kinds[: layer % len(kinds)] for layer in range(layers))
     return sight_of({f"h.{layer}.attn": heads(each, count, count, True, layer) for layer, each in enumerate(turned)})

@@ -1,6 +1,6 @@
 """A file translated by CTranslate2, which sorts it: CONVERTED RUN SOURCE PRECISION BATCHES TOKENS.
 
-So many batches of at most so many tokens are translated at once, and share the threads.
+This many batches of at most this many tokens are translated at once, and share the threads.
 """
 
 import json

@@ -11,7 +11,7 @@ import torch
 from serving import serve
 from torch import Tensor
 
-from foveate import bundle, models
+from foveate import models, run_dir
 from foveate.config import from_dict
 from foveate.contracts import State
 from foveate.decoding import beam
@@ -40,7 +40,7 @@ class Forced:
 def main(folder: str, sources: str, threads: str, precision: str) -> None:
     torch.set_num_threads(int(threads))
     asked = json.loads(Path(sources).read_text(encoding="utf-8"))
-    found = bundle.load(folder)
+    found = run_dir.load(folder)
     config = from_dict(models.config_class("transformer"), found.description["architecture"], folder)
     model = models.build("transformer", config)
     found.fill(model)

@@ -148,7 +148,7 @@ class _Store:
         return self._all[self._rows, ..., : self.length, :] if self._all.ndim > 2 else self._all[: self.length]
 
     def repeated(self, rows: int) -> "_Store":
-        """So many rows like the only one; they are copied when more is appended."""
+        """This many rows like the only one; they are copied when more is appended."""
         return _Store(self.filled.expand(rows, *self.filled.shape[1:]), 0)
 
     def append(self, new: Tensor) -> None:

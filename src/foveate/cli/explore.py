@@ -11,7 +11,7 @@ import tyro
 from foveate.cli.folders import tell_unfinished
 from foveate.cli.parse import parse
 from foveate.errors import at_least
-from foveate.tasks.looking import open_beside, open_model
+from foveate.tasks.viewers import open_beside, open_model
 from foveate.viewer.server import Address, Limits, serve
 
 

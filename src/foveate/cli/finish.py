@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from foveate import bundle, tasks
+from foveate import run_dir, tasks
 from foveate.cli.folders import next_commands
 from foveate.cli.parse import parse
 from foveate.errors import UserError
@@ -25,8 +25,8 @@ class Finish:
 
 def main(arguments: Sequence[str]) -> None:
     folder = parse(Finish, arguments, "finish").folder
-    if bundle.load(folder).checkpoint is None:
+    if run_dir.load(folder).checkpoint is None:
         raise UserError(f"{folder} has a model already: its training ended, or was finished before")
     with lock_folder(folder, Processes()):
-        checkpoint = bundle.finish(folder)
+        checkpoint = run_dir.finish(folder)
     print(f"saved {checkpoint.stem} in {folder}; try: {next_commands(tasks.load(folder), folder)}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.cli.parse import parse
 from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError, one_line
@@ -15,7 +15,7 @@ from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import is_public
 from foveate.tasks import find_task, opener
 from foveate.tasks.loading import Runs
-from foveate.tasks.run_folder import WRITTEN, describe
+from foveate.tasks.run_config import WRITTEN, describe
 from foveate.tasks.skill import Skill
 
 
@@ -32,8 +32,8 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
         return parse(kind[type(options)], arguments, command)
     folder = locate(word, lambda line: print(line, file=sys.stderr))
     tell_unfinished(folder)
-    where, public = str(folder / bundle.CONFIG), is_public(folder)
-    recipe = {} if public else describe(bundle.load(folder)).recipe
+    where, public = str(folder / run_dir.CONFIG), is_public(folder)
+    recipe = {} if public else describe(run_dir.load(folder)).recipe
     options = getattr(opener(folder), f"{command}_options")(recipe, where)
     return parse(kind[type(options)], arguments, command, kind(Path(word), options))
 
@@ -47,7 +47,7 @@ def next_commands(skill: Skill, folder: Path) -> str:
 
 def tell_unfinished(folder: Path) -> None:
     """Print a note where the training in a folder has not ended, so that its newest checkpoint is used."""
-    checkpoint = bundle.newest_checkpoint(folder)
+    checkpoint = run_dir.newest_checkpoint(folder)
     if checkpoint is not None:
         step = int(checkpoint.stem.removeprefix("step-"))
         print(f"{one_line(folder)}: its training has not ended; this is its model after step {step:,}", file=sys.stderr)
@@ -55,12 +55,12 @@ def tell_unfinished(folder: Path) -> None:
 
 def _is_model(word: str) -> bool:
     """Returns whether an argument is a folder with a model, or a name of trained weights."""
-    files = (bundle.CONFIG, "adapter_config.json", f"{bundle.UNFINISHED}/{bundle.CONFIG}")
+    files = (run_dir.CONFIG, "adapter_config.json", f"{run_dir.UNFINISHED}/{run_dir.CONFIG}")
     return word in PRETRAINED or is_hub_name(word) or any(os.path.isfile(os.path.join(word, name)) for name in files)
 
 
 def check_no_part(path: Path, folder: Path, flag: str) -> None:
     """Raise UserError for a file to write to, named by a flag, that the model in the folder consists of."""
     target = path.resolve()
-    if target.parent == folder.resolve() and target.name in (bundle.CONFIG, *WRITTEN):
+    if target.parent == folder.resolve() and target.name in (run_dir.CONFIG, *WRITTEN):
         raise UserError(f"{path} is a part of the model: name another {flag}")

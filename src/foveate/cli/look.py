@@ -15,7 +15,7 @@ from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError, at_least, one_line
 from foveate.files import check_place
 from foveate.interop.pretrained import PRETRAINED
-from foveate.tasks.looking import Input, ModelViewer, add_question, open_beside, open_model, read_input
+from foveate.tasks.viewers import Input, ModelViewer, add_question, open_beside, open_model, read_input
 from foveate.viewer.beside import place_beside
 from foveate.viewer.figures import check_extension, save_figure
 from foveate.viewer.page import save

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from foveate import bundle, tasks
+from foveate import run_dir, tasks
 from foveate.cli.folders import check_no_part
 from foveate.cli.parse import parse
 from foveate.cli.report_curves import chosen_curves, names, number, table, training_rows
@@ -54,8 +54,8 @@ def main(arguments: Sequence[str]) -> None:
     sections = [Section("Curves", pictures=pictures), Section("Measured", _measured(rows))]
     if asked.input:
         sections.append(_answers(asked))
-    if (asked.folder / bundle.CONFIG).is_file():
-        settings = bundle.load(asked.folder).description.get("recipe", {})
+    if (asked.folder / run_dir.CONFIG).is_file():
+        settings = run_dir.load(asked.folder).description.get("recipe", {})
         sections.append(Section("All settings", flat(settings), folded=True))
     page = report_page(str(asked.folder), _summary(rows), sections)
     with written(asked.out) as path:

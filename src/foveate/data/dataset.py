@@ -122,7 +122,7 @@ class Dataset(Generic[E]):
 
     def held_out_whole(self, every: int, whole: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"] | None:
         """As `hold_out`; one in `every` of the wholes that examples are parts of, such as documents, with all its
-        parts. None where there are not so many wholes."""
+        parts. None where there are not this many wholes."""
         numbers = dict[str, int]()
         own = np.fromiter((numbers.setdefault(whole(one), len(numbers) + 1) for one in self), np.int64, len(self))
         if len(numbers) < every:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from foveate import bundle, tasks
+from foveate import run_dir, tasks
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import legend_below, line, panels
@@ -56,7 +56,7 @@ def run(options: Degradation, console: Console) -> Comparison:
     points: list[ErrorPoint] = []
     for preset in options.presets:
         folder = options.runs / preset
-        if not (folder / bundle.WEIGHTS).exists():
+        if not (folder / run_dir.WEIGHTS).exists():
             tasks.train(_recipe(options, preset, folder))
         points += read_points(preset, folder / "metrics.jsonl")
         console.print(f"{preset}: training error {points[-1].training:.1f} %", highlight=False)

@@ -91,7 +91,7 @@ def run(options: PromptingExamples, console: Console) -> Comparison:
 
 
 def draw_examples(pairs: Pairs, labels: Sequence[str], count: int, seed: int) -> Pairs:
-    """So many pairs, of all labels in turn, the first of them by chance."""
+    """This many pairs, of all labels in turn, the first of them by chance."""
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(labels))
     by_label = {label: [pair for pair in pairs if pair[1] == label] for label in labels}

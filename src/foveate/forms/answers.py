@@ -68,7 +68,7 @@ class Answer:
 
     @property
     def look_line(self) -> str:
-        """What stands below a look; nothing for an answer that is no text."""
+        """What stands below a look; nothing for an answer that is not a text."""
         return f"{self.called}: {line}" if (line := self.line.replace("\t", " ")) else ""
 
     def json_values(self) -> dict[str, Any]:

@@ -147,7 +147,7 @@ class ReadBlanks(OpenWords, ReadProse):
             raise UserError(f"hidden is {self.hidden}, but must be above 0 and below 1")
 
     def check_training(self, model: nn.Module, batch: int) -> None:
-        """The first batch tells whether the model has so many positions."""
+        """The first batch tells whether the model has this many positions."""
 
     def fit(self, architecture: Any) -> "ReadBlanks":
         kind = type(architecture).__name__.removesuffix("Config").lower()

@@ -278,7 +278,7 @@ class Completed(OutputForm):
 
 
 def prompt_forms(tokenizer: PublicTokenizer, start: Any, ends: Sequence[int | None], most: int) -> Processor:
-    """The forms of a model with so many positions, whose folder names a start token and tokens that end a text.
+    """The forms of a model with this many positions, whose folder names a start token and tokens that end a text.
 
     What the tokenizer itself names counts too.
     """

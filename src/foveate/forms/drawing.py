@@ -350,7 +350,7 @@ class Drawing(OutputForm):
         return draw_over(self.shown(answer, max(1, SHOWN // self.palette.size)), rows, answer.title, grid)
 
     def shown(self, answer: DrawnCaption, times: int) -> np.ndarray:
-        """The first drawing (h, w, C), enlarged so many times."""
+        """The first drawing (h, w, C), enlarged this many times."""
         return np.ascontiguousarray(self.palette.decode(answer.tokens[:1])[0].repeat(times, 0).repeat(times, 1))
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 LEARNED = tyro.conf.Suppress
-"""Marks a field that the training data fills: it is no flag, and a recipe does not hold it."""
+"""Marks a field that the training data fills: it is not a flag, and a recipe does not hold it."""
 
 Learned: TypeAlias = Annotated[Value, LEARNED]
 
@@ -361,7 +361,7 @@ class OutputForm(Form):
         return self.options()
 
     def measure_options(self) -> Any:
-        """The options of `foveate eval`, likewise."""
+        """The options of `foveate eval`, with the same defaults."""
         return self.eval_options()
 
     def validation_options(self, thorough: bool) -> Any:

@@ -18,7 +18,7 @@ GridFinder: TypeAlias = Callable[[int], tuple[int, int, int]]
 
 
 def grid_of(places: int) -> tuple[int, int, int]:
-    """Rows and columns of a square grid of so many places, and how many places, at most one, are before it."""
+    """Rows and columns of a square grid of this many places, and how many places, at most one, are before it."""
     for first in (0, 1):
         side = round((places - first) ** 0.5)
         if side * side == places - first:

@@ -74,7 +74,7 @@ class ReadBeginning(ReadProse):
     max_length: int = 512
     """Passages with more tokens than this are left out (and counted)."""
     passage_words: int = 100
-    """The text is cut into passages of whole sentences with at most so many words."""
+    """The text is cut into passages of whole sentences with at most this many words."""
     conditions: Learned[tuple[str, ...]] = ()
     """What kinds of text the model knows; it is told the number of one, from 1."""
 

@@ -106,10 +106,10 @@ class MatchedTexts(SourceText):
         return f"{' and '.join(f'{len(side):,}' for side in sides)} tokens"
 
     def open(self, given: str) -> Texts:  # type: ignore[override]
-        """Both sides of `first<TAB>second`, one of which may be empty. Raises UserError for what is no pair."""
+        """Both sides of `first<TAB>second`, one of which may be empty. Raises UserError for what is not a pair."""
         first, *others = given.split("\t")
         if len(others) != 1:
-            raise UserError(f"{quoted(given)} has {len(others)} tabs, where one tab must part two texts")
+            raise UserError(f"{quoted(given)} has {len(others)} tabs, where one tab must separate two texts")
         return first.strip(), others[0].strip()
 
     def receive(self, given: Input, name: str) -> Texts:  # type: ignore[override]

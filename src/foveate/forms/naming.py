@@ -9,7 +9,7 @@ from foveate.sight.sight import Sight
 from foveate.viewer.sides import SideNames, SidePair
 
 Naming: TypeAlias = Callable[[int], SideNames]
-"""Returns the names of a side with so many positions; None if they are not known."""
+"""Returns the names of a side with this many positions; None if they are not known."""
 
 _CROSS = re.compile(r"cross|enc(oder)?_?dec(oder)?_?|encoder_attn|encdec|inter_attention", re.IGNORECASE)
 

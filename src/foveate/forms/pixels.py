@@ -238,7 +238,7 @@ class Pixels(OutputForm):
     def tensors(
         self, prepared: Sequence[None], changes: Changes, generator: np.random.Generator | None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
-        assert changes.pixels is not None, "the input is no image of pixels"
+        assert changes.pixels is not None, "the input is not an image of pixels"
         labels = torch.from_numpy(self.palette.colours(changes.pixels))
         return {}, {"labels": labels}, torch.full((len(labels),), labels.shape[1])
 

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from foveate.bundle import PROCESSOR
 from foveate.contracts import Batch
 from foveate.data.batching import Batching
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.forms.form import InputForm, OutputForm, Prepared
+from foveate.run_dir import PROCESSOR
 
 
 class PreparedExample(NamedTuple):

@@ -28,7 +28,7 @@ VOCABULARY_FROM = 100_000
 """Passages from which a vocabulary is learned at most, drawn evenly from the text."""
 
 DOCUMENTS = 20
-"""Of so many documents one is held out, or more where passages are few."""
+"""Of this many documents one is held out, or more where passages are few."""
 
 
 class Passages(Dataset[Passage]):
@@ -121,7 +121,7 @@ def watch(passages: Dataset[Passage]) -> Iterable[Passage]:
 
 
 def row_buckets(kept: Dataset[Any], read: int, batching: Batching[Any], most: int) -> Buckets:
-    """Buckets of what was kept of the passages that were read: those of at most so many tokens.
+    """Buckets of what was kept of the passages that were read: those of at most this many tokens.
 
     Raises UserError where that is none.
     """

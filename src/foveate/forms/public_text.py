@@ -2,7 +2,7 @@
 
     PublicText     one text, or two of a model that learned from pairs
     PublicPair     always two texts
-    PublicWords    words that spaces part
+    PublicWords    words that spaces separate
     PublicTags     a tag for each word: that of its first piece
     PooledTokens   a vector, of a model that gives one for each token
 
@@ -165,9 +165,9 @@ class PublicPair(PublicText):
             return None
         sides = [side.strip() for side in given.split("\t")]
         if len(sides) != 2:
-            raise UserError(f"{quoted(given)} has {len(sides) - 1} tabs, where one tab must part two texts")
+            raise UserError(f"{quoted(given)} has {len(sides) - 1} tabs, where one tab must separate two texts")
         if not all(sides):
-            raise UserError(f"{quoted(given)} has an empty side, where a tab must part two texts")
+            raise UserError(f"{quoted(given)} has an empty side, where a tab must separate two texts")
         return given
 
     def receive(self, given: Input, name: str) -> str:
@@ -179,7 +179,7 @@ class PublicPair(PublicText):
 
 @dataclass
 class PublicWords(PublicText):
-    """Words (punctuation marks too) that spaces part."""
+    """Words (punctuation marks too) that spaces separate."""
 
     def open(self, given: str) -> Any:
         return tuple(split_words(given)) or None
@@ -204,7 +204,7 @@ class PublicWords(PublicText):
 
 
 def first_pieces(words: Sequence[str], spans: Sequence[Span]) -> list[int | None]:
-    """The place of the first token of each word, where the words are parted by one space; None without any."""
+    """The place of the first token of each word, where the words are separated by one space; None without any."""
     found, begin = list[int | None](), 0
     for word in words:
         end = begin + len(word)

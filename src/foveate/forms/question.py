@@ -84,7 +84,7 @@ class ImageWithText(SquareImage):
         """Each image with each text after it, as "image<TAB>text"; lines of a file have both. An image without a text
         stands alone, and cannot be read.
 
-        What is named like an image is one, so that a missing file is no text about the image before it.
+        What is named like an image is one, so that a missing file is not a text about the image before it.
         """
         found, image = [], ""
         for one in given:

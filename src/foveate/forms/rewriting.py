@@ -35,10 +35,10 @@ PASSAGE_WORDS = 40
 """Words of a hierarchical model's passages, where the user does not say."""
 
 MORE_SENTENCES = 2
-"""A paragraph that is written may have so many sentences more than the one that was read."""
+"""A paragraph that is written may have this many sentences more than the one that was read."""
 
 NAMED = 3
-"""So many words stand for a sentence in pictures."""
+"""This many words stand for a sentence in pictures."""
 
 
 class Sentences(NamedTuple):
@@ -74,7 +74,7 @@ class MeasureRewriting(WriteOptions):
     """How `foveate eval` measures an auto-encoder."""
 
     examples: int = 500
-    """Measure at most so many sentences or passages, from all over the text."""
+    """Measure at most this many sentences or passages, from all over the text."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
@@ -123,7 +123,7 @@ class ReadPassage(ReadProse):
     """Sentences (or passages, for a model that is not hierarchical) with more tokens than this are left out (and
     counted)."""
     passage_words: int | None = None
-    """Learn passages of whole sentences with at most so many words. Without it single sentences or, with a
+    """Learn passages of whole sentences with at most this many words. Without it single sentences or, with a
     hierarchical model, passages of at most 40 words."""
     hierarchical: Learned[bool] = False
     """Whether the model reads sentence by sentence."""

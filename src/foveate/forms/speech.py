@@ -319,7 +319,7 @@ class Speech(OutputForm):
         if not sites:
             return []
         weights = sight[sites[-1]].weights()[0].mean(0).float().cpu()
-        return [MapRow("", of) for of in weights[:-1, 1:]]  # the end is no sound, and the start no frame
+        return [MapRow("", of) for of in weights[:-1, 1:]]  # the end is not a sound, and the start no frame
 
     def draw(self, answer: Said, value: list[str], rows: Sequence[MapRow], grid: GridFinder) -> Picture:
         """The spectrogram above the attention of each token to those before it."""

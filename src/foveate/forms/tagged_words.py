@@ -1,4 +1,4 @@
-"""Sentences whose words are parted already, and a tag for each word.
+"""Sentences whose words are separated already, and a tag for each word.
 
 B batch    W words of a sentence    T places of the model: words, or pieces of them    F features of a spelling
 """
@@ -39,7 +39,7 @@ from foveate.viewer.protocol import Input
 LEXICON, TOKENIZER = "lexicon.json", "tokenizer.json"
 
 NO_WORD = 0
-"""The row of the table of distinct words of what is no word: padding."""
+"""The row of the table of distinct words of what is not a word: padding."""
 
 PIECES = 8000
 """Pieces of words that a BERT learns, at most, where there are no trained weights."""
@@ -129,7 +129,7 @@ class TaggedWords(ReadText):
         return f"{known}, the others by their spelling"
 
     def open(self, given: str) -> Words | None:  # type: ignore[override]
-        """Words (punctuation marks too) that spaces part; None without any."""
+        """Words (punctuation marks too) that spaces separate; None without any."""
         return tuple(split_words(given)) or None
 
     def receive(self, given: Input, name: str) -> Words:  # type: ignore[override]

@@ -83,10 +83,10 @@ class PairText(Text):
         return before, [*between, *behind]
 
     def open(self, given: str) -> Pair | None:
-        """Both sides of `first<TAB>second`; None where one is empty. Raises UserError for what is no pair."""
+        """Both sides of `first<TAB>second`; None where one is empty. Raises UserError for what is not a pair."""
         first, *others = given.split("\t")
         if len(others) != 1 and given.strip():
-            raise UserError(f"{quoted(given)} has {len(others)} tabs, where one tab must part two texts")
+            raise UserError(f"{quoted(given)} has {len(others)} tabs, where one tab must separate two texts")
         pair = first.strip(), "".join(others).strip()
         return pair if all(pair) else None
 

@@ -136,7 +136,7 @@ class AskedText(Text):
         return [np.array(found or unknown, np.int32) for found in self.words.encode(texts)]
 
     def cost(self, prepared: AskedTokens) -> int:  # type: ignore[override]
-        """1: a batch is so many questions."""
+        """1: a batch is this many questions."""
         return 1
 
     def places(self, prepared: AskedTokens) -> int:

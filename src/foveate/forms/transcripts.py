@@ -59,7 +59,7 @@ class TimeOptions(SearchOptions):
     times: bool = False
     """Tell when each word begins and ends, in seconds, by where the model looked."""
     raw: int | None = None
-    """Piped sound has no header: it is 16-bit samples of one channel, so many in a second."""
+    """Piped sound has no header: it is 16-bit samples of one channel, this many in a second."""
 
     def check(self) -> None:
         super().check()

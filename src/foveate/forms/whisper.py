@@ -47,7 +47,7 @@ class WhisperOptions(LanguageOptions):
     times: bool = False
     """Tell when each word begins and ends, in seconds."""
     raw: int | None = None
-    """Piped sound has no header: it is 16-bit samples of one channel, so many in a second."""
+    """Piped sound has no header: it is 16-bit samples of one channel, this many in a second."""
 
     def check(self) -> None:
         check_raw(self.raw)

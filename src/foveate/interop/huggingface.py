@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.weight_files import (
@@ -46,7 +46,7 @@ def load(folder: Path, device: torch.device) -> nn.Module:
         _check_code(config, folder)
         kind = _model_class(transformers, config, folder)
         options = {**LOCAL_ONLY, "config": config, "use_safetensors": True, "output_loading_info": True}
-        options["ignore_mismatched_sizes"] = True  # told below, with the sizes
+        options["ignore_mismatched_sizes"] = True  # reported below, with the sizes
         model, found = kind.from_pretrained(folder, **options)
     for name, in_file, in_config in sorted(found.get("mismatched_keys", ())):
         sizes = f"{tuple(in_file)} in its file, but {tuple(in_config)} by config.json"
@@ -126,7 +126,7 @@ def _check_weights(config: Any, folder: Path) -> None:
     refuse_adapters(folder)
     named = [str(value) for names, value in _leaves(config) if "transformers_weights" in names and value]
     for name in (files := named or [name for name in WEIGHTS if (folder / name).is_file()]):
-        check_names([name.removesuffix(".index.json")], bundle.CONFIG, folder)
+        check_names([name.removesuffix(".index.json")], run_dir.CONFIG, folder)
         if name.endswith(".index.json"):
             check_names(shard_names(folder / name), name, folder)
             check_whole(folder, name)

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from foveate import bundle, models
+from foveate import models, run_dir
 from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import read_json, written
@@ -64,9 +64,9 @@ class PublicModel:
 
 def is_public(folder: Path) -> bool:
     """Returns whether a folder has a `config.json` of transformers, not of foveate."""
-    if not (folder / bundle.CONFIG).is_file():
+    if not (folder / run_dir.CONFIG).is_file():
         return (folder / "adapter_config.json").is_file()
-    values = read_json(folder / bundle.CONFIG)
+    values = read_json(folder / run_dir.CONFIG)
     return "format" not in values and "model_type" in values
 
 
@@ -75,13 +75,13 @@ def header_of(folder: Path) -> PublicHeader:
 
     Raises UserError where a value has another type.
     """
-    where = folder / bundle.CONFIG
+    where = folder / run_dir.CONFIG
     return from_dict(PublicHeader, read_json(where) if where.is_file() else {}, str(where), others=True)
 
 
 def layout_of(folder: Path) -> Layout:
     """The layout of a folder's model. UserError where we have no equal model."""
-    if not (folder / bundle.CONFIG).is_file():
+    if not (folder / run_dir.CONFIG).is_file():
         refuse_adapters(folder)
     header = header_of(folder)
     kind = header.model_type
@@ -130,7 +130,7 @@ def check_tokenizer(largest: int, model: Any) -> None:
 def read_folder(folder: Path) -> PublicModel:
     """The model in a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
     layout = layout_of(folder)
-    where = folder / bundle.CONFIG
+    where = folder / run_dir.CONFIG
     values = read_json(where)
     files = weight_files(folder)
     config = layout.read_config(values, str(where))
@@ -193,7 +193,7 @@ def write_tensors(folder: Path, state: Mapping[str, Tensor], values: Mapping[str
     folder.mkdir(parents=True, exist_ok=True)
     with written(folder / WHOLE) as path:
         save_file({name: value.contiguous() for name, value in state.items()}, path, {"format": "pt"})
-    with written(folder / bundle.CONFIG) as path:
+    with written(folder / run_dir.CONFIG) as path:
         path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 

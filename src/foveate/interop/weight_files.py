@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import read_json
@@ -59,7 +59,7 @@ def no_weights(folder: Path) -> UserError:
 
 def _conversion(folder: Path) -> str:
     """The command that writes safetensors, for where the pickle is trusted."""
-    values = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
+    values = read_json(folder / run_dir.CONFIG) if (folder / run_dir.CONFIG).is_file() else {}
     named = values.get("architectures")
     kind = named[0] if isinstance(named, list) and named and str(named[0]).isidentifier() else "AutoModel"
     code = f"import transformers; transformers.{kind}.from_pretrained('{folder}').save_pretrained('{folder}')"

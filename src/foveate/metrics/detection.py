@@ -29,7 +29,7 @@ class ScoredBoxes:
     labels: np.ndarray
     scores: np.ndarray | None = None
     ignored: np.ndarray | None = None
-    """Whether each is no object to find, but one beside which detections do not count (K,)."""
+    """Whether each is not an object to find, but one beside which detections do not count (K,)."""
     crowds: np.ndarray | None = None
     """Whether each is a region around many objects (K,)."""
 

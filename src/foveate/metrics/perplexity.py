@@ -50,7 +50,7 @@ class Perplexity:
 
 
 def _surprise(nats: float) -> float:
-    """So many equally likely choices would be as surprising."""
+    """This many equally likely choices would be as surprising."""
     try:
         return math.exp(nats)
     except OverflowError:

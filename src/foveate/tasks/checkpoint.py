@@ -14,7 +14,7 @@ from foveate.interop.layout import label_names, label_scores
 from foveate.interop.public_folder import PublicModel, head_of, read_folder
 from foveate.tasks import find_task
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_folder import Description
+from foveate.tasks.run_config import RunConfig
 from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task
 from foveate.training.hardware import choose_device
@@ -52,7 +52,7 @@ class ImageFolders:
         processor = Processor(_image(public, folder), _labels(public, folder, task))
         model = public.model.to(choose_device(device)).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         recipe = public_recipe(task, public, folder, processor)
-        description = asdict(Description(task.name, public.family, asdict(recipe.architecture), recipe.as_json()))
+        description = asdict(RunConfig(task.name, public.family, asdict(recipe.architecture), recipe.as_json()))
         return skill_class(task)(task, recipe, model, processor, description, folder)
 
 

@@ -33,7 +33,7 @@ MODELS: dict[str, tuple[str, dict[str, Any], float]] = {
 """The presets, what to call them, the fields that differ for so little text, and their learning rates."""
 
 LONG = 4
-"""From so many names on, a message counts as long."""
+"""From this many names on, a message counts as long."""
 
 SHOWN = 4
 """How many unseen messages are shown with their translations."""

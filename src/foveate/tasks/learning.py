@@ -11,7 +11,6 @@ from rich.console import Console
 from torch import nn
 
 from foveate import models
-from foveate.bundle import CHECKPOINTS
 from foveate.data.dataset import Dataset
 from foveate.data.folders import parts_to_learn
 from foveate.data.sources.splits import Splits
@@ -19,12 +18,13 @@ from foveate.data.text.files import check_readable_again, digest
 from foveate.errors import UserError
 from foveate.forms.processor import Processor
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
+from foveate.run_dir import CHECKPOINTS
 from foveate.tasks import find_task
 from foveate.tasks.examples.data_options import held_out_every
 from foveate.tasks.examples.hub_data import local_paths
 from foveate.tasks.loading import ProcessorOf
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_folder import ADAPTER, WRITTEN, Description
+from foveate.tasks.run_config import ADAPTER, WRITTEN, RunConfig
 from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.start.plan import Plan
 from foveate.tasks.start.weights import HEADS
@@ -209,7 +209,7 @@ class Lesson:
         """What `config.json` says of the trained model."""
         config: Any = model.config
         family = self.plan.preset.family
-        return asdict(Description(self.task.name, family, asdict(config), self.recipe.as_json(), self.contents()))
+        return asdict(RunConfig(self.task.name, family, asdict(config), self.recipe.as_json(), self.contents()))
 
     def contents(self) -> dict[str, str]:
         """Digests of all that is learned from, as it is now, and of the weights to begin from."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.errors import UserError, unknown
 from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
@@ -15,7 +15,7 @@ from foveate.interop.public_folder import header_of, is_public
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.checkpoint import ImageFolders, reads_images
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_folder import describe, load_run
+from foveate.tasks.run_config import describe, load_run
 from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task
 from foveate.tasks.upgrade import upgrade_processor
@@ -41,19 +41,19 @@ def opener(folder: Path) -> Any:
         if reads_images(folder):
             return ImageFolders(folder)
         if header_of(folder).model_type in ("bert", "roberta"):
-            from foveate.tasks.public import openers
+            from foveate.tasks.hf import openers
 
             return openers.bert_opener(folder)
         if header_of(folder).model_type == "whisper":
-            from foveate.tasks.public import whisper
+            from foveate.tasks.hf import whisper
 
             return whisper.opener(folder)
-        from foveate.tasks.public import openers
+        from foveate.tasks.hf import openers
 
         return openers.opener(folder)
-    run = bundle.load(folder)
+    run = run_dir.load(folder)
     if (task := str(run.description.get("task"))) not in TASKS:
-        raise unknown(f"task in {run.folder / bundle.CONFIG}", task, TASKS)
+        raise unknown(f"task in {run.folder / run_dir.CONFIG}", task, TASKS)
     return Runs(find_task(task))
 
 
@@ -93,7 +93,7 @@ class Runs:
         return self._writes(recipe, where).run_options()
 
     def eval_options(self, recipe: Mapping[str, Any], where: str) -> Any:
-        """The flags of `foveate eval`, likewise."""
+        """The flags of `foveate eval`, with the same defaults."""
         return self._writes(recipe, where).measure_options()
 
     def _writes(self, recipe: Mapping[str, Any], where: str) -> Any:

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.data.sources.hub import Repository, hub_client, is_hub_name, repository
 from foveate.errors import UserError
-from foveate.tasks.run_folder import WRITTEN, describe
+from foveate.tasks.run_config import WRITTEN, describe
 from foveate.training.folder_lock import METRICS
 
 CARD = "README.md"
@@ -24,10 +24,10 @@ def push(folder: Path, name: str, private: bool = False) -> list[str]:
     found = repository(name)
     if found.revision:
         raise UserError(f"{name}: a run is pushed to the main branch; leave out @{found.revision}")
-    run = bundle.load(folder)
+    run = run_dir.load(folder)
     if run.checkpoint is not None:
         raise UserError(f"the training in {folder} has not ended: foveate finish {folder}")
-    names = [bundle.CONFIG, *(name for name in WRITTEN if name != METRICS and (folder / name).is_file())]
+    names = [run_dir.CONFIG, *(name for name in WRITTEN if name != METRICS and (folder / name).is_file())]
     files: dict[str, Any] = {name: folder / name for name in names}
     with hub_client(found) as hub:
         api = hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
@@ -39,7 +39,7 @@ def push(folder: Path, name: str, private: bool = False) -> list[str]:
     return list(files)
 
 
-def card(found: Repository, run: bundle.Bundle) -> str:
+def card(found: Repository, run: run_dir.RunDir) -> str:
     """The text of the repository's page: what the model is, and how to use it."""
     told = describe(run)
     preset = told.recipe.get("model", told.family)

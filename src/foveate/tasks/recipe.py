@@ -50,7 +50,7 @@ class PairExamples(Examples):
     from_language: str = "en"
     """Language to translate from, for text by name and programs' translations."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
-    """Language to translate to, likewise."""
+    """Language to translate to, by its code, such as fr."""
 
     @property
     def languages(self) -> tuple[str, str]:

@@ -10,13 +10,13 @@ from typing import Any, Literal
 from rich.console import Console
 from torch import nn
 
-from foveate.bundle import WEIGHTS
 from foveate.contracts import Batch, Output
 from foveate.data.dataset import Dataset
 from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.files import digest
 from foveate.errors import UserError, at_least
 from foveate.forms.tuned import DrawnText, ReadTunedPrompt, first_words
+from foveate.run_dir import WEIGHTS
 from foveate.tasks.recipe import Examples, Recipe
 from foveate.tasks.task import Task
 from foveate.tasks.tuning.common import LanguageRun, Tuned, check_rewards, load_reward, rewards

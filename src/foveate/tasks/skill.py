@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor, nn
 
-from foveate import bundle, models
+from foveate import models, run_dir
 from foveate.contracts import Output, Picture
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
@@ -31,7 +31,7 @@ from foveate.nn import attends, longest_sequence
 from foveate.sight import Sight
 from foveate.tasks.evaluation import Evaluation, evaluation_rows
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_folder import check_unchanged, recipe_value
+from foveate.tasks.run_config import check_unchanged, recipe_value
 from foveate.tasks.task import Task, open_examples
 from foveate.tasks.upgrade import notes_files
 from foveate.training import Batches, Objective, Validation
@@ -366,7 +366,7 @@ class Skill:
         return open_examples(self.task, self.recipe)[0]
 
     def lost(self, most: float = math.inf) -> str:
-        """Why nothing can be compared with what was learned from; empty if it can, and has at most so many examples."""
+        """Why nothing can be compared with the training data; empty if it can, and has at most this many examples."""
         try:
             count = len(self.train_examples())
         except UserError as error:
@@ -425,12 +425,12 @@ class Skill:
 
     def save_unfinished(self, folder: Path | str) -> None:
         """Write what a checkpoint lacks of a model in use, before the training."""
-        bundle.save_unfinished(folder, self.description, self.processor.files())
+        run_dir.save_unfinished(folder, self.description, self.processor.files())
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs. Raises UserError while a training is running in the folder."""
         with lock_to_save(Path(folder)):
-            bundle.save(folder, self.description, self.model.state_dict(), self.processor.files())
+            run_dir.save(folder, self.description, self.model.state_dict(), self.processor.files())
 
 
 def nothing_to_see(skill: Skill) -> UserError:

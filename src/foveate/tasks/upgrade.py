@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from foveate.bundle import CONFIG, PROCESSOR
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.run_dir import CONFIG, PROCESSOR
 
 OLD_NAMES = {
     "batch_tokens": "batch",

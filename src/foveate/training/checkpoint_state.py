@@ -8,8 +8,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from foveate import bundle
-from foveate.bundle import MODEL
+from foveate import run_dir
+from foveate.run_dir import MODEL
 from foveate.tensor_parts import TensorParts, folders_of, open_tensors, part_name, parts_of, read_whole, write_part
 from foveate.training.batches import Remembering
 from foveate.training.optimizer_state import numbered_state, restore_optimizer
@@ -77,7 +77,7 @@ def receive_state(
 
     def read() -> None:
         tensors.update(read_whole(path))
-        bundle.fill(placement.model, below(MODEL, tensors), str(path), cause)
+        run_dir.fill(placement.model, below(MODEL, tensors), str(path), cause)
 
     processes.on_main(read)
     processes.synchronize(placement.model.state_dict().values())
@@ -91,7 +91,7 @@ def read_state(path: Path, placement: Placement, optimizer: torch.optim.Optimize
     with open_tensors(path) as stored:
         model = below(MODEL, stored)
         shapes = {name: tensor.shape for name, tensor in model.items()}
-        bundle.check_fit({name: like.shape for name, like in own.items()}, shapes, str(path), cause)
+        run_dir.check_fit({name: like.shape for name, like in own.items()}, shapes, str(path), cause)
         placement.working.load_state_dict({name: placement.part(model[name], like) for name, like in own.items()})
         restore_optimizer(optimizer, placement, below(OPTIMIZER, stored).items())
         return {name: one[...] for name, one in stored.items() if name.startswith((RANDOM, BATCHES))}

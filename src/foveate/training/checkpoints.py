@@ -24,11 +24,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from foveate import bundle
-from foveate.bundle import MODEL
+from foveate import run_dir
 from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import parse_json
+from foveate.run_dir import MODEL
 from foveate.tensor_files import read_metadata, write_tensors
 from foveate.tensor_parts import TensorParts, folders_of, parts_of, read_whole
 from foveate.training.checkpoint_state import (
@@ -178,7 +178,7 @@ class Checkpoints:
 
     def fill(self, model: nn.Module, steps: Sequence[int]) -> None:
         """Load the mean of the weights at `steps` into `model`."""
-        bundle.fill(model, self.average(steps), str(self.folder), CHANGED)
+        run_dir.fill(model, self.average(steps), str(self.folder), CHANGED)
 
     def last_regular(self, newest: int) -> list[int]:
         """The last regular checkpoints up to `newest`, for averaging; without those of interruptions."""

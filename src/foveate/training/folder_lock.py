@@ -7,9 +7,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from foveate.bundle import CHECKPOINTS, CONFIG, WEIGHTS
 from foveate.errors import UserError
 from foveate.files import check_writable, clear_unfinished
+from foveate.run_dir import CHECKPOINTS, CONFIG, WEIGHTS
 from foveate.training.parallel import Processes
 
 LOCK = f"{CHECKPOINTS}/.lock"

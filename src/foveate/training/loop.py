@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from torch import nn
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.contracts import Batch
 from foveate.training.batches import Batches, step_batches
 from foveate.training.checkpoints import Checkpoints
@@ -84,7 +84,7 @@ def train(
             console = Console(quiet=True)
         begin_random_numbers(settings.seed, processes.leader)
         updater = Updater(model, objective, settings, processes)
-        checkpoints = Checkpoints(folder / bundle.CHECKPOINTS, settings, identity or {}, processes)
+        checkpoints = Checkpoints(folder / run_dir.CHECKPOINTS, settings, identity or {}, processes)
         if not resume:
             processes.on_main(checkpoints.refuse)
         settings, batches, lines = follow_size(settings, batches)

@@ -14,7 +14,7 @@ PRESETS = [name for name, preset in models.presets().items() if preset.family in
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_width_and_stride(name: str) -> None:
-    """Images of any size; so many strides more give as many places more."""
+    """Images of any size; this many strides more give as many places more."""
     model = foveate.create(name, device="meta", classes=5, channels=1)
     assert isinstance(model, GridEncoder)
     small, high, wide = (

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from foveate import look
 from foveate.errors import UserError
-from foveate.tasks.looking.joint import grid_size, part_joint, parts_of, text_is_first
+from foveate.tasks.viewers.joint import grid_size, part_joint, parts_of, text_is_first
 
 IMAGE_FIRST = {"sd3"}
 
@@ -28,13 +28,15 @@ def test_text_and_image_are_parted(name: str) -> None:
     assert bool(joint) == (name in JOINT or name == "unet_added_keys")
     first = not joint or text_is_first(model, lambda other: model(encoder_hidden_states=other, **inputs), text, joint)
     assert first == (name not in IMAGE_FIRST)
-    parted = part_joint(sight, WORDS, 1.0, first)
-    words = [parted[site] for site in parted.sites if parted[site].shape[3] == WORDS != parted[site].shape[2]]
+    separated = part_joint(sight, WORDS, 1.0, first)
+    words = [
+        separated[site] for site in separated.sites if separated[site].shape[3] == WORDS != separated[site].shape[2]
+    ]
     assert words
     assert all(grid_size(site.shape[2], 1.0) or site.name.endswith("extra-text") for site in words)
     if name in JOINT:
-        site = parted[next(site for site in parted.sites if site.endswith("image-text"))]
-        over = parted[next(site for site in parted.sites if site.endswith("text-image"))]
+        site = separated[next(site for site in separated.sites if site.endswith("image-text"))]
+        over = separated[next(site for site in separated.sites if site.endswith("text-image"))]
         assert site.shape[2:] == (PLACES, WORDS)
         assert over.shape[2:] == (WORDS, PLACES)
 

@@ -59,7 +59,7 @@ def test_weights_of_all_sizes() -> None:
 
 
 def test_the_precision_that_is_promised() -> None:
-    """Half a step of 20 octaves parted into so many steps."""
+    """Half a step of 20 octaves separated into this many steps."""
     assert precision(8) == pytest.approx(2 ** (20 / 254 / 2) - 1)
     assert (
         f"{precision(8):.1%} {precision(10):.2%} {precision(12):.2%} {precision(16):.3%}" == "2.8% 0.68% 0.17% 0.011%"

@@ -38,12 +38,12 @@ def test_half_a_character_in_a_name_is_told_as_one_line(served: Serve) -> None:
     client = served("image")
 
     def fail(given: Any) -> None:
-        raise UserError(f"{given.name} is no picture")
+        raise UserError(f"{given.name} is not a picture")
 
     client.viewer.before = fail
     answer = client("POST", "/looks", b'{"name": "a\\ud800\\nb", "data": ""}')
     answer = client.wait(f"/looks/{answer.json['id']}")
-    assert (answer.status, answer.json) == (422, {"message": r"a?\nb is no picture"})
+    assert (answer.status, answer.json) == (422, {"message": r"a?\nb is not a picture"})
 
 
 def test_nothing_that_is_looked_at_is_written_anywhere(client: Client) -> None:

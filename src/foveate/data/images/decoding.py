@@ -105,7 +105,7 @@ def read_size_and_mode(path: Path) -> tuple[tuple[int, int], str]:
 
 
 def read_sizes(path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Width and height of the image of a file as `read_image` gives it, and as its metadata turn it. Raises likewise.
+    """Width and height of the image of a file as `read_image` gives it, and as its metadata turn it. Raises UserError.
 
     TIFF images are turned already when they are read.
     """

@@ -69,5 +69,5 @@ def learn_palette(pixels: np.ndarray, patch: int, codes: int) -> Palette:
 def patches(pixels: np.ndarray, patch: int) -> np.ndarray:
     """The patches of images (N, C, h, w), row by row, (N * T, C * patch * patch)."""
     count, channels, height, width = pixels.shape
-    parted = pixels.reshape(count, channels, height // patch, patch, width // patch, patch)
-    return parted.transpose(0, 2, 4, 1, 3, 5).reshape(-1, channels * patch * patch)
+    separated = pixels.reshape(count, channels, height // patch, patch, width // patch, patch)
+    return separated.transpose(0, 2, 4, 1, 3, 5).reshape(-1, channels * patch * patch)

@@ -68,7 +68,7 @@ def sounds_from_pipe(read: Read, longest: float, raw: int | None = None) -> Iter
 
 
 def _read_all(read: Read, count: int) -> bytes:
-    """So many bytes, or fewer at the end; a pipe may give them in several pieces."""
+    """This many bytes, or fewer at the end; a pipe may give them in several pieces."""
     found = b""
     while len(found) < count and (more := read(count - len(found))):
         found += more

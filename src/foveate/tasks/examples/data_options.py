@@ -14,10 +14,10 @@ FEWEST = 20
 """Of fewer examples none are held out."""
 
 MOST_HELD_OUT = 1000
-"""At most so many examples are held out to validate on."""
+"""At most this many examples are held out to validate on."""
 
 ENOUGH_HELD_OUT = 100
-"""Of few examples a larger share is held out, until it is so many: the best of ten validations on fewer is the best by
+"""Of few examples a larger share is held out, until it is this many: the best of ten validations on fewer is best by
 chance."""
 
 MUCH_UNKNOWN = 0.1

@@ -14,8 +14,8 @@ from foveate.interop.onnx import Sample, export_onnx
 from foveate.nn import longest_sequence
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
+from foveate.tasks.hf.fillers import WordFiller
 from foveate.tasks.language_model import LanguageModel
-from foveate.tasks.public.fillers import WordFiller
 from foveate.tasks.skill import Skill
 
 MODEL, ABOUT = "model.onnx", "onnx.json"
@@ -63,7 +63,7 @@ def export_to_onnx(task: Any, out: Path) -> float:
 
 
 def _inputs(task: Any) -> Callable[[int, int], dict[str, Tensor]]:
-    """What makes random inputs of a model: so many rows of so many tokens, or so many images."""
+    """What makes random inputs of a model: this many rows of this many tokens, or this many images."""
     random = torch.Generator().manual_seed(1)
     if isinstance(task, Completer):
         return lambda rows, length: {"tokens": _tokens(task.model, rows, length, random)}

@@ -8,11 +8,11 @@ import torch
 import tyro
 from torch import nn
 
-from foveate import bundle, models
+from foveate import models, run_dir
 from foveate.contracts import Tokenizer
 from foveate.errors import UserError
 from foveate.models.vision.image_encoder import encoder_of
-from foveate.tasks.run_folder import Description
+from foveate.tasks.run_config import RunConfig
 from foveate.tasks.start.image_encoder import encoder_path, fill_image_encoder
 from foveate.tasks.start.shared_parts import PARTS_OF, part_sizes
 from foveate.training import Training
@@ -139,9 +139,9 @@ class AllWeights(InitFrom):
                 given = tensors.get(name)
                 if given is not None and (given.shape[:1], own.shape) == (known, (*now, *given.shape[1:])):
                     tensors[name] = torch.cat([given, own[known[0] :]])
-        bundle.fill(model, tensors, str(recipe.start), "it has other sizes: leave them out")
+        run_dir.fill(model, tensors, str(recipe.start), "it has other sizes: leave them out")
 
-    def _run(self, recipe: Any) -> Description:
+    def _run(self, recipe: Any) -> RunConfig:
         start = recipe.weights
         if start.run is None or start.run.task not in (self.of or (recipe.task,)):
             found = "no run of foveate" if start.run is None else f"a run of {start.run.task}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from foveate import bundle, models
+from foveate import models, run_dir
 from foveate.config import from_dict
 from foveate.contracts import Tokenizer
 from foveate.data.text.files import digest
@@ -20,7 +20,7 @@ from foveate.interop.keys import bert
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import read_folder, reads_images
 from foveate.interop.weight_files import weight_files
-from foveate.tasks.run_folder import Description, describe
+from foveate.tasks.run_config import RunConfig, describe
 from foveate.tasks.start.shared_parts import part_names
 from foveate.tensor_files import read_tensors
 
@@ -45,7 +45,7 @@ class Start:
     """Its weights; those of a Hugging Face folder without a head."""
     tokenizer: Tokenizer | None = field(repr=False)
     """None for a model that reads no text."""
-    run: Description | None = field(default=None, repr=False)
+    run: RunConfig | None = field(default=None, repr=False)
     """What a run folder says of itself."""
 
     @cached_property
@@ -111,18 +111,18 @@ class Start:
 def open_start(place: Path | str) -> Start:
     """The weights of a folder or a name. Raises UserError, one line, for what is missing, damaged or unknown."""
     folder = locate(place, lambda line: print(line, file=sys.stderr, flush=True))
-    if bundle.newest_checkpoint(folder) is not None:
+    if run_dir.newest_checkpoint(folder) is not None:
         return _run_folder(folder)
-    if not (folder / bundle.CONFIG).is_file():
-        raise UserError(f"{place} is not a folder of a trained model: it has no {bundle.CONFIG}")
-    values = read_json(folder / bundle.CONFIG)
+    if not (folder / run_dir.CONFIG).is_file():
+        raise UserError(f"{place} is not a folder of a trained model: it has no {run_dir.CONFIG}")
+    values = read_json(folder / run_dir.CONFIG)
     return _run_folder(folder) if "format" in values else _public_folder(folder, values)
 
 
 def _run_folder(folder: Path) -> Start:
-    found = bundle.load(folder)
+    found = run_dir.load(folder)
     folder, run = found.folder, describe(found)
-    config = from_dict(models.config_class(run.family), run.architecture, str(folder / bundle.CONFIG))
+    config = from_dict(models.config_class(run.family), run.architecture, str(folder / run_dir.CONFIG))
     reads_text = (folder / "tokenizer.json").is_file()
     tokenizer = load_text_tokenizer(folder / "tokenizer.json") if reads_text else None
     return Start(folder, [found.weights], run.family, config, found.tensors, tokenizer, run)
@@ -132,7 +132,7 @@ def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
     if reads_images(values.get("model_type")):
         public, files = read_folder(folder), weight_files(folder)
         return Start(folder, files, public.family, public.model.config, public.model.state_dict(), None)
-    config, files = bert.read_config(values, str(folder / bundle.CONFIG)), weight_files(folder)
+    config, files = bert.read_config(values, str(folder / run_dir.CONFIG)), weight_files(folder)
     parts = [read_tensors(file).tensors for file in files]
     try:
         body = bert.foveate(config, {name: value for part in parts for name, value in part.items()}, fresh_head=True)

@@ -82,7 +82,7 @@ class RolloutBatches:
     """Batches of texts that the model itself writes, each when it is asked for: on-policy.
 
     What is drawn depends on the model's weights, the seed and the batch's number alone. With several `passes`, each
-    batch is given so many times; a training that resumes between two of them writes new texts for the others.
+    batch is given this many times; a training that resumes between two of them writes new texts for the others.
     """
 
     model: nn.Module

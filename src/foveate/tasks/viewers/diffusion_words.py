@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.sight import Sight, Site
-from foveate.tasks.looking.joint import grid_size
+from foveate.tasks.viewers.joint import grid_size
 
 SIDE = 64
 """Rows and columns of the maps in the picture of the words."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.errors import UserError, show_value
 from foveate.files import read_json, read_json_value
 
@@ -34,7 +34,7 @@ def read_pooling(folder: Path) -> tuple[str, bool]:
         return "mean", True
     if further := sorted(kinds.keys() - {*MODULES_READ}):
         raise UserError(f"{folder / MODULES} names a {further[0]}; foveate reads {', '.join(MODULES_READ)}")
-    config = folder / kinds.get("Pooling", "") / bundle.CONFIG
+    config = folder / kinds.get("Pooling", "") / run_dir.CONFIG
     values = read_json(config) if "Pooling" in kinds and config.is_file() else {}
     ways = [name.removeprefix("pooling_mode_") for name, on in values.items() if on is True and name in _MODES]
     ways += [values["pooling_mode"]] if isinstance(values.get("pooling_mode"), str) else []
@@ -59,7 +59,7 @@ def read_prompt(folder: Path) -> str:
     prompt = prompts.get(name) if isinstance(prompts, dict) else None
     if not isinstance(prompt, str):
         raise UserError(f"{folder / SETTINGS} has default_prompt_name {show_value(name)}, but no such prompt")
-    pooling = _read(folder / _modules(folder).get("Pooling", "") / bundle.CONFIG)
+    pooling = _read(folder / _modules(folder).get("Pooling", "") / run_dir.CONFIG)
     if prompt and pooling.get("include_prompt") is False:
         raise UserError(f"{folder} has include_prompt false in its pooling, which foveate does not obey")
     return prompt

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError
 from foveate.files import read_json, written
-from foveate.models import earlier
+from foveate.models import legacy_names
 from foveate.tensor_files import write_tensors
 from foveate.tensor_parts import file_digest, open_tensors, parts_of, read_whole
 
@@ -46,7 +46,7 @@ MODEL = "model/"
 
 
 @dataclass
-class Bundle:
+class RunDir:
     """A folder that `load` found whole."""
 
     folder: Path
@@ -162,7 +162,7 @@ def _write_description(folder: Path, description: Mapping[str, Any]) -> None:
             raise UserError(f"{name!r} is not valid UTF-8, and cannot be noted in {CONFIG}: rename it") from None
 
 
-def load(folder: Path | str) -> Bundle:
+def load(folder: Path | str) -> RunDir:
     """Open a folder that `save` wrote, or that of a training that has not ended, with the newest checkpoint's weights.
 
     Raises UserError, one line, for anything missing, damaged or unknown.
@@ -189,8 +189,10 @@ def load(folder: Path | str) -> Bundle:
     digest = description.pop("weights", None)
     if not isinstance(digest, str | None):
         raise UserError(f"{folder / CONFIG}: weights is {digest!r}, but must be their digest")
-    outer = earlier.OUTER.get(str(description.get("family")), "")
-    opened = Bundle(folder, earlier.as_of_now(description), checkpoint, digest if checkpoint is None else None, outer)
+    outer = legacy_names.OUTER.get(str(description.get("family")), "")
+    opened = RunDir(
+        folder, legacy_names.upgrade(description), checkpoint, digest if checkpoint is None else None, outer
+    )
     parts_of(opened.weights)  # tells of a damaged file
     return opened
 

@@ -11,10 +11,10 @@ from diffusion_models import SIDE, TOKENS, save_pipelines
 
 from foveate.cli import main
 from foveate.errors import UserError
-from foveate.tasks.looking import open_model
-from foveate.tasks.looking.diffusion import PipelineViewer
-from foveate.tasks.looking.diffusion_words import join_pieces, mean_word_maps
-from foveate.tasks.looking.joint import grid_size, parts_of
+from foveate.tasks.viewers import open_model
+from foveate.tasks.viewers.diffusion import PipelineViewer
+from foveate.tasks.viewers.diffusion_words import join_pieces, mean_word_maps
+from foveate.tasks.viewers.joint import grid_size, parts_of
 from foveate.viewer.sides import Image
 
 CAPTION = "red apple left of dogs"
@@ -63,7 +63,7 @@ def test_only_the_caption_is_read(pipelines: dict[str, Path]) -> None:
 
 
 def test_the_command_draws_the_words(pipelines: dict[str, Path], tmp_path: Path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr("foveate.tasks.looking.diffusion.STEPS", 3)
+    monkeypatch.setattr("foveate.tasks.viewers.diffusion.STEPS", 3)
     page, strip = tmp_path / "look.html", tmp_path / "words.png"
     main(["look", str(pipelines["joint"]), CAPTION, "--out", str(page), "--picture", str(strip)])
     assert "head" in capsys.readouterr().out

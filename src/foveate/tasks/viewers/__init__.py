@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.forms.inputs import add_question, read_input
@@ -14,7 +14,7 @@ from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES, header_of
 from foveate.tasks import load
-from foveate.tasks.looking.skills import viewer_of
+from foveate.tasks.viewers.skills import viewer_of
 from foveate.viewer.protocol import File, Input, ModelViewer
 
 __all__ = ["File", "Input", "ModelViewer", "add_question", "open_beside", "open_model", "read_input"]
@@ -39,16 +39,16 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
             f"(hf download NAME --local-dir {folder.name})"
         )
     if (folder / PIPELINE).is_file():
-        from foveate.tasks.looking.diffusion import PipelineViewer
+        from foveate.tasks.viewers.diffusion import PipelineViewer
 
         return PipelineViewer.open(folder, device)
-    places = (folder / bundle.CONFIG, folder / bundle.UNFINISHED / bundle.CONFIG)
+    places = (folder / run_dir.CONFIG, folder / run_dir.UNFINISHED / run_dir.CONFIG)
     description = next((read_json(place) for place in places if place.is_file()), {})
     if "format" not in description and "model_type" in description:
         kind_of = header_of(folder).model_type
         named = named and kind_of not in READS_SOUNDS
         if not (named or kind_of in SEEN_AS_OURS or (kind_of in MODEL_TYPES and not has_transformers())):
-            from foveate.tasks.looking.huggingface import open_folder
+            from foveate.tasks.viewers.huggingface import open_folder
 
             return open_folder(folder, device)
     return viewer_of(load(folder, device))

@@ -16,7 +16,7 @@ from foveate.forms.inputs import EXAMPLES, check_length, make_title, require_tex
 from foveate.forms.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
 from foveate.sight import Sight
-from foveate.tasks.looking.one_pass import DECODER_INPUT, look_and_predict, run_and_look
+from foveate.tasks.viewers.one_pass import DECODER_INPUT, look_and_predict, run_and_look
 from foveate.viewer.protocol import Input, InputKind, LookResult
 from foveate.viewer.sides import SidePair
 

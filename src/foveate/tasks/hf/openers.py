@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.errors import UserError
 from foveate.interop.public_folder import head_of, header_of, layout_of
-from foveate.tasks.public.pooling import embeds_sentences
-from foveate.tasks.public.texts import TextFolders
+from foveate.tasks.hf.pooling import embeds_sentences
+from foveate.tasks.hf.texts import TextFolders
 
 LABELS = ("text", "tokens", "pair")
 """The heads that give labels."""
@@ -19,7 +19,7 @@ def bert_opener(folder: Path) -> Any:
 
     Raises UserError for another head.
     """
-    from foveate.tasks.public.fillers import WordFiller
+    from foveate.tasks.hf.fillers import WordFiller
 
     if embeds_sentences(folder):
         return TextFolders("vector")
@@ -42,12 +42,12 @@ def opener(folder: Path) -> Any:
     """What loads a folder of a GPT, GPT-NeoX, Llama or XLNet: words are predicted, or labels given."""
     from foveate.tasks.completion.completer import Completer
 
-    if not (folder / bundle.CONFIG).is_file():
+    if not (folder / run_dir.CONFIG).is_file():
         return Completer
     if (head := head_of(folder)) in LABELS:
         return TextFolders(head)
     if layout_of(folder).family == "xlnet":
-        from foveate.tasks.public.fillers import XLNetFiller
+        from foveate.tasks.hf.fillers import XLNetFiller
 
         return TextFolders("none") if head == "none" else XLNetFiller
     return Completer

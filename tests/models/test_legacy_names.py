@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from foveate import bundle, models
+from foveate import models, run_dir
 from foveate.config import from_dict
-from foveate.models.earlier import FAMILIES
+from foveate.models.legacy_names import FAMILIES
 
 SIZES = {"vocabulary": 17, "embedding": 5, "width": 12}
 
@@ -22,7 +22,7 @@ def folder(place: Path, before: str, values: dict[str, Any], preset: str, **now:
     tensors = {f"reader.{name}" if name.startswith(reader) else name: one for name, one in model.state_dict().items()}
     left_open = {"tags": 0, "vocabulary": 0} if "tags" in values else {"classes": 0, "vocabulary": 0}
     recipe = {"model": preset, "architecture": left_open}
-    bundle.save(place, {"task": "x", "family": before, "architecture": values, "recipe": recipe}, tensors)
+    run_dir.save(place, {"task": "x", "family": before, "architecture": values, "recipe": recipe}, tensors)
     return model
 
 
@@ -34,7 +34,7 @@ def test_they_open_as_they_were(before: str, preset: str, tmp_path: Path) -> Non
     tags, spellings = before == "rnn-tagger", torch.arange(12).view(2, 3, 2)
     values = {**fields, "tags": 3, "spellings": 13} if tags else {**fields, "classes": 3}
     model = folder(tmp_path, before, values, preset, classes=3, spellings=13)
-    found = bundle.load(tmp_path)
+    found = run_dir.load(tmp_path)
     family, head = FAMILIES[before]
     config = from_dict(models.config_class(family), found.description["architecture"], "here")
     assert (found.description["family"], config.head, config.classes) == ("rnn-encoder", head, 3)
@@ -47,11 +47,11 @@ def test_they_open_as_they_were(before: str, preset: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("description", [{"family": ["rnn-tagger"]}, {"family": None}, {}])
 def test_what_is_no_earlier_family_stays_as_it_is(description: dict[str, Any], tmp_path: Path) -> None:
-    bundle.save(tmp_path, description, {})
-    assert bundle.load(tmp_path).description == description
+    run_dir.save(tmp_path, description, {})
+    assert run_dir.load(tmp_path).description == description
 
 
 @pytest.mark.parametrize("part", ["architecture", "recipe"])
 def test_damage_is_left_to_those_who_tell_of_it(part: str, tmp_path: Path) -> None:
-    bundle.save(tmp_path, {"family": "rnn-tagger", part: 3}, {})
-    assert bundle.load(tmp_path).description[part] == 3
+    run_dir.save(tmp_path, {"family": "rnn-tagger", part: 3}, {})
+    assert run_dir.load(tmp_path).description[part] == 3

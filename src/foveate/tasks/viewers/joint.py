@@ -19,7 +19,7 @@ Size = tuple[int, int]
 
 
 def grid_size(places: int, ratio: float) -> Size | None:
-    """Rows and columns of so many places in an image with this ratio of width to height; None if they form no grid."""
+    """Rows and columns of this many places in an image with this ratio of width to height; None without a grid."""
     for rows in {round((places / ratio) ** 0.5), int((places / ratio) ** 0.5)}:
         if rows and places % rows == 0 and abs(places // rows - ratio * rows) < 1:
             return rows, places // rows
@@ -27,7 +27,7 @@ def grid_size(places: int, ratio: float) -> Size | None:
 
 
 def parts_of(positions: int, text: int, ratio: float, text_first: bool) -> Parts | None:
-    """The parts of a sequence of so many positions; None where it is text or image alone, or is not understood."""
+    """The parts of a sequence of this many positions; None where it is text or image alone, or is not understood."""
     if positions == text or grid_size(positions, ratio):
         return None
     for extra in range(min(MAX_EXTRA, positions - text) + 1):
@@ -51,7 +51,7 @@ def part_joint(sight: Sight, text: int, ratio: float, text_first: bool) -> Sight
 
 
 def kind_of(count: int, text: int) -> str:
-    """Whether a side of so many positions that is one part is text or image."""
+    """Whether a side of this many positions that is one part is text or image."""
     return "text" if count == text else "image"
 
 

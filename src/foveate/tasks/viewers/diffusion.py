@@ -14,9 +14,9 @@ from foveate.forms.inputs import check_length, make_title, require_text
 from foveate.interop.diffusion_pipelines import denoiser, load_pipeline
 from foveate.interop.huggingface import short_errors
 from foveate.sight import Sight, look
-from foveate.tasks.looking.diffusion_words import is_word_site, word_strip
-from foveate.tasks.looking.joint import grid_size, part_joint, parts_of, text_is_first
-from foveate.tasks.looking.texts import FolderTokenizer
+from foveate.tasks.viewers.diffusion_words import is_word_site, word_strip
+from foveate.tasks.viewers.joint import grid_size, part_joint, parts_of, text_is_first
+from foveate.tasks.viewers.texts import FolderTokenizer
 from foveate.training.hardware import choose_device
 from foveate.viewer.protocol import Input, InputKind, LookResult
 from foveate.viewer.sides import Image, SidePair
@@ -62,7 +62,7 @@ class PipelineViewer:
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Draw the caption, then look at the denoiser while it repeats a step in the middle.
 
-        Of guided steps the half that reads the caption is shown. Raises UserError for an input that is no text, and
+        Of guided steps the half that reads the caption is shown. Raises UserError for an input that is not a text, and
         for a model that attends in a way that cannot be recorded.
         """
         caption = require_text(given, self.name).strip()

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from foveate import bundle
+from foveate import run_dir
 from foveate.errors import UserError
 from foveate.tensor_files import read_metadata, read_tensors, write_tensors
 
@@ -31,20 +31,20 @@ class Tied(nn.Module):
 def saved(folder: Path, **description: Any) -> Tied:
     model = Tied()
     files = {"words.txt": lambda path: path.write_text("a b c", encoding="utf-8")}
-    bundle.save(folder, {"model": {"name": "tied", "width": 7}, **description}, model.state_dict(), files)
+    run_dir.save(folder, {"model": {"name": "tied", "width": 7}, **description}, model.state_dict(), files)
     return model
 
 
 def message(folder: Path) -> str:
     with pytest.raises(UserError) as caught:
-        bundle.load(folder)
+        run_dir.load(folder)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_what_goes_in_comes_out(tmp_path: Path):
     model = saved(tmp_path / "run", language="français")
-    loaded = bundle.load(tmp_path / "run")
+    loaded = run_dir.load(tmp_path / "run")
     assert loaded.description == {"model": {"name": "tied", "width": 7}, "language": "français"}
     assert loaded.path("words.txt").read_text(encoding="utf-8") == "a b c"
     other = Tied()
@@ -139,7 +139,7 @@ def test_a_damaged_config(tmp_path: Path, content: bytes, expected: str):
 
 def test_no_weights_or_no_words(tmp_path: Path):
     saved(tmp_path)
-    loaded = bundle.load(tmp_path)
+    loaded = run_dir.load(tmp_path)
     with pytest.raises(UserError, match=r"has no tokenizer.json; it holds config.json, model.safetensors, words.txt"):
         loaded.path("tokenizer.json")
     (tmp_path / "model.safetensors").unlink()
@@ -174,7 +174,7 @@ def test_weights_that_are_a_pickle_are_never_opened_as_one(tmp_path: Path):
 def test_weights_of_another_model(tmp_path: Path, model: nn.Module, expected: str):
     saved(tmp_path)
     with pytest.raises(UserError, match=expected):
-        bundle.load(tmp_path).fill(model)
+        run_dir.load(tmp_path).fill(model)
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_no_space_left_keeps_what_was_there(run_folder: tuple[Path, Tied], full_
         saved(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors", "words.txt"]
     other = Tied()
-    bundle.load(folder).fill(other)
+    run_dir.load(folder).fill(other)
     assert torch.equal(other.head.bias, model.head.bias)
 
 
@@ -197,7 +197,7 @@ def test_no_space_left_for_a_tokenizer(tmp_path: Path, full_disk: Callable[[int]
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({f"word {index}": index for index in range(101)}))
     message = r"^could not write tokenizer.json in .*: File too large \(os error 27\)$"
     with pytest.raises(UserError, match=message), full_disk(300):
-        bundle.save(tmp_path, {}, {}, {"tokenizer.json": lambda path: tokenizer.save(str(path))})
+        run_dir.save(tmp_path, {}, {}, {"tokenizer.json": lambda path: tokenizer.save(str(path))})
     assert not list(tmp_path.iterdir())
 
 
@@ -206,7 +206,7 @@ def test_a_reader_of_the_old_file_never_sees_the_new_one(tmp_path: Path):
     with (tmp_path / "config.json").open(encoding="utf-8") as old:
         saved(tmp_path, title="new")
         assert json.load(old)["title"] == "old"
-    assert bundle.load(tmp_path).description["title"] == "new"
+    assert run_dir.load(tmp_path).description["title"] == "new"
 
 
 def test_a_writer_that_fails_leaves_nothing(tmp_path: Path):
@@ -215,14 +215,14 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path: Path):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        bundle.save(tmp_path, {}, {}, {"x.txt": half})
+        run_dir.save(tmp_path, {}, {}, {"x.txt": half})
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"could not write model.safetensors in .*file/run: Not a directory"):
-        bundle.save(tmp_path / "file" / "run", {}, Tied().state_dict())
+        run_dir.save(tmp_path / "file" / "run", {}, Tied().state_dict())
 
 
 def test_equal_tensors_give_equal_files(tmp_path: Path) -> None:
@@ -243,14 +243,14 @@ def test_damaged_ties(tmp_path: Path, tied: str, message: str) -> None:
 
 def test_a_flipped_bit_in_the_weights_is_found(tmp_path: Path) -> None:
     model = torch.nn.Linear(3, 5)
-    bundle.save(tmp_path, {"task": "none"}, model.state_dict())
+    run_dir.save(tmp_path, {"task": "none"}, model.state_dict())
     content = bytearray((tmp_path / "model.safetensors").read_bytes())
     content[-1] ^= 1
     (tmp_path / "model.safetensors").write_bytes(content)
     with pytest.raises(UserError, match=r"model\.safetensors is damaged: its content is not what was saved"):
-        bundle.load(tmp_path).fill(model)
+        run_dir.load(tmp_path).fill(model)
 
 
 def test_a_name_that_is_not_utf8_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not valid UTF-8, and cannot be noted in"):
-        bundle.save_unfinished(tmp_path, {"data": "bad\udcff.tsv"}, {})
+        run_dir.save_unfinished(tmp_path, {"data": "bad\udcff.tsv"}, {})

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from foveate import bundle, models
+from foveate import models, run_dir
 from foveate.config import from_dict
 from foveate.data.text.files import digest
 from foveate.errors import UserError
@@ -18,14 +18,14 @@ ADAPTER = "adapter.safetensors"
 """The low-rank updates of a run, beside the weights that they are merged into."""
 
 WRITTEN = (
-    *(METRICS, bundle.WEIGHTS, "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"),
+    *(METRICS, run_dir.WEIGHTS, "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"),
     *(ADAPTER, "conditions.json", "labels.json", "lexicon.json", "processor.json", "rules.json"),
 )
 """What is written into the folder of a training, whichever its task is."""
 
 
 @dataclass
-class Description:
+class RunConfig:
     """What `config.json` of a run folder says: enough to build the model again, and to train it again."""
 
     task: str
@@ -40,19 +40,19 @@ class Description:
 class OpenRun:
     """A run folder with its model, in evaluation mode on its device."""
 
-    files: bundle.Bundle
-    description: Description
+    files: run_dir.RunDir
+    description: RunConfig
     model: nn.Module
 
     @property
     def where(self) -> str:
         """The place of the description, for messages."""
-        return str(self.files.folder / bundle.CONFIG)
+        return str(self.files.folder / run_dir.CONFIG)
 
 
-def describe(found: bundle.Bundle) -> Description:
+def describe(found: run_dir.RunDir) -> RunConfig:
     """What a folder says of itself. Raises UserError where that is damaged."""
-    return from_dict(Description, found.description, str(found.folder / bundle.CONFIG))
+    return from_dict(RunConfig, found.description, str(found.folder / run_dir.CONFIG))
 
 
 def recipe_value(description: dict[str, Any], *names: str, kind: Any = object) -> Any:
@@ -63,10 +63,10 @@ def recipe_value(description: dict[str, Any], *names: str, kind: Any = object) -
     value = description["recipe"]
     for name in names:
         if not isinstance(value, dict) or name not in value:
-            raise UserError(f"{bundle.CONFIG} has no recipe.{'.'.join(names)}: what was trained, and on what, is lost")
+            raise UserError(f"{run_dir.CONFIG} has no recipe.{'.'.join(names)}: what was trained, and on what, is lost")
         value = value[name]
     if not isinstance(value, kind):
-        raise UserError(f"{bundle.CONFIG} has the recipe.{'.'.join(names)} {value!r}, which cannot be")
+        raise UserError(f"{run_dir.CONFIG} has the recipe.{'.'.join(names)} {value!r}, which cannot be")
     return value
 
 
@@ -84,16 +84,16 @@ def load_run(folder: Path | str, device: str) -> OpenRun:
 
     Raises UserError, one line, for whatever is missing or damaged.
     """
-    found = bundle.load(folder)
+    found = run_dir.load(folder)
     description = describe(found)
     kind = models.config_class(description.family)
-    config = from_dict(kind, description.architecture, str(found.folder / bundle.CONFIG))
+    config = from_dict(kind, description.architecture, str(found.folder / run_dir.CONFIG))
     try:
         with skip_init(at_most=2 * found.numbers):
             model = models.build(description.family, config)
     except TooManyWeightsError:
         raise UserError(
-            f"{found.folder / bundle.CONFIG} tells of a far larger model than {bundle.WEIGHTS} holds: "
+            f"{found.folder / run_dir.CONFIG} tells of a far larger model than {run_dir.WEIGHTS} holds: "
             f"probably they are of two different models"
         ) from None
     found.fill(model)

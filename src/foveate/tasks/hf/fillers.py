@@ -17,7 +17,7 @@ from foveate.interop.public_folder import check_tokenizer, read_folder
 from foveate.tasks.cloze import TASK
 from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.filler import Filler
-from foveate.tasks.public.reader import read_bert
+from foveate.tasks.hf.reader import read_bert
 from foveate.training.hardware import choose_device
 
 

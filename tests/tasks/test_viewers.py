@@ -19,8 +19,8 @@ from tiny_folders import byte_tokenizer, looked, picture, sound, word_tokenizer
 
 import foveate
 from foveate.errors import UserError
-from foveate.tasks.looking import File, open_model, read_input
-from foveate.tasks.looking.texts import FolderTokenizer
+from foveate.tasks.viewers import File, open_model, read_input
+from foveate.tasks.viewers.texts import FolderTokenizer
 from foveate.viewer import Audio, Image
 from foveate.viewer.protocol import LookResult
 
@@ -87,7 +87,7 @@ def test_a_model_that_writes(folders: Folders) -> None:
 
 
 def test_sides_of_one_length_are_told_apart_by_name(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foveate.tasks.looking.texts.MAX_NEW_TOKENS", 2)
+    monkeypatch.setattr("foveate.tasks.viewers.texts.MAX_NEW_TOKENS", 2)
     seen = looked(folders("t5"), "the lamp")
     assert shapes(seen)["decoder.block.0.layer.0.SelfAttention"] == (1, 3, 2, 2)
     assert seen.tokens["decoder.block.0.layer.0.SelfAttention"][1][0] == "<pad>"
@@ -170,7 +170,7 @@ def test_a_model_of_sound(folders: Folders) -> None:
 def test_a_model_of_sound_by_its_name(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads sounds as the same folder does, so that the explorer takes a file and not a text."""
     folder = folders("whisper")
-    monkeypatch.setattr("foveate.tasks.looking.locate", lambda name: folder if name == "whisper-tiny.en" else name)
+    monkeypatch.setattr("foveate.tasks.viewers.locate", lambda name: folder if name == "whisper-tiny.en" else name)
     named = open_model("whisper-tiny.en")
     assert named.takes == open_model(folder).takes == "audio"
     assert named.look(sound(), 9000).tokens == looked(folder, sound()).tokens

@@ -14,7 +14,7 @@ OUTER = {"rnn-classifier": "reader."}
 """What names of tensors began with."""
 
 
-def as_of_now(description: dict[str, Any]) -> dict[str, Any]:
+def upgrade(description: dict[str, Any]) -> dict[str, Any]:
     """Returns this version's description of a model that an earlier version describes."""
     if description.get("family") not in [*FAMILIES]:
         return description

@@ -24,9 +24,9 @@ from foveate.interop.huggingface import (
     vision_configs,
 )
 from foveate.sight import Sight
-from foveate.tasks.looking.one_pass import look_and_predict
-from foveate.tasks.looking.texts import FolderTokenizer, decoder_path, generate_and_look, generates
-from foveate.tasks.looking.windows import find_windows, has_windows, patch_size
+from foveate.tasks.viewers.one_pass import look_and_predict
+from foveate.tasks.viewers.texts import FolderTokenizer, decoder_path, generate_and_look, generates
+from foveate.tasks.viewers.windows import find_windows, has_windows, patch_size
 from foveate.viewer.protocol import Input, InputKind, LookResult
 from foveate.viewer.sides import Image, SidePair
 
@@ -64,10 +64,10 @@ class ImageViewer:
             names[name] = (naming.grid(sides[0].height, sides[0].width), naming.grid(sides[1].height, sides[1].width))
         if any(sides[1].padding for sides in known.values()):
             notes.append("Windows at the edges contain padding, which is not shown.")
-        if parted := [name for name in sight.sites if sight[name].shape[0] > 1]:
-            names.update(dict.fromkeys(parted))
+        if separated := [name for name in sight.sites if sight[name].shape[0] > 1]:
+            names.update(dict.fromkeys(separated))
             notes.append(
-                f"{parted[0]} and similar modules attend to parts of the image separately; the first part is shown."
+                f"{separated[0]} and similar modules attend to parts of the image separately; the first part is shown."
             )
         return LookResult(sight, names, file.name, [self.name, *notes, *sight.notes])
 
@@ -121,7 +121,7 @@ class Patches:
         self.count = (self.height // patch[0]) * (self.width // patch[1]) if patch else 0
 
     def __call__(self, count: int) -> Image | None:
-        """The grid of so many positions, if square patches of some size make one."""
+        """The grid of this many positions, if square patches of some size make one."""
         for before in (self.first, []):
             edge = math.isqrt(self.height * self.width // max(1, count - len(before)))
             for patch in (edge, edge + 1):

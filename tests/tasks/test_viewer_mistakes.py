@@ -22,13 +22,13 @@ tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not i
 from tiny_folders import looked, picture, sound
 
 from foveate.errors import UserError
-from foveate.tasks.looking import File, open_model
+from foveate.tasks.viewers import File, open_model
 
 Folders = Callable[[str], Path]
 
 
 def damaged_sound(bits: int = 16, length: int = 16) -> File:
-    """A .wav file whose head says that samples have so many bits, or that what tells of them has so many bytes."""
+    """A .wav file whose head says that samples have this many bits, or that what tells of them has this many bytes."""
     head = bytearray(sound().data)
     head[16:20], head[34:36] = struct.pack("<I", length), struct.pack("<H", bits)
     return File("tone.wav", bytes(head))

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from foveate import bundle, models
+from foveate import models, run_dir
 from foveate.data.dataset import Dataset
 from foveate.data.table import FIRST, LABEL, SECOND, read_table
 from foveate.data.text.labelled_pairs import read_labelled_pairs
@@ -21,9 +21,9 @@ from foveate.interop.public_folder import PublicModel
 from foveate.tasks import find_task
 from foveate.tasks.checkpoint import public_recipe
 from foveate.tasks.embedder import Embedder
-from foveate.tasks.public.pooling import lowercases, read_max_length, read_pooling, read_prompt
-from foveate.tasks.public.reader import open_public
-from foveate.tasks.run_folder import Description
+from foveate.tasks.hf.pooling import lowercases, read_max_length, read_pooling, read_prompt
+from foveate.tasks.hf.reader import open_public
+from foveate.tasks.run_config import RunConfig
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.weights import open_start
 from foveate.training.hardware import choose_device
@@ -74,7 +74,7 @@ def labeller(head: str, folder: Path, device: str) -> Skill:
     public, tokenizer, types = open_public(folder, head, device)
     joins = isinstance(tokenizer, BertTokenizer) or tokenizer.joins_pairs
     own = {"tokenizer": tokenizer, "types": types, "pairs": public.family in PAIRED and joins}
-    where = str(folder / bundle.CONFIG)
+    where = str(folder / run_dir.CONFIG)
     named = head != "pair" or any(not name.startswith("LABEL_") for name in _own_labels(public.values))
     names = label_names(public.values, where) if named else list(NEXT)
     if head == "tokens":
@@ -90,7 +90,7 @@ def bert_embedder(folder: Path, device: str) -> Skill:
     """A BERT whose pooled tokens are the vector of a text."""
     start = open_start(folder)
     if start.tokenizer is None or start.family != "bert":
-        raise UserError(f"{folder} is no BERT, so it gives no vectors of sentences")
+        raise UserError(f"{folder} is not a BERT, so it gives no vectors of sentences")
     pooling, normalized = read_pooling(start.folder)
     config = replace(start.config, pooling=pooling, head="vector")
     model = models.build(start.family, config)
@@ -119,7 +119,7 @@ def skill_of(kind: type[Skill], name: str, public: PublicModel, folder: Path, pr
     """A model with its forms."""
     task = find_task(name)
     recipe = public_recipe(task, public, folder, processor)
-    description = asdict(Description(name, public.family, asdict(recipe.architecture), recipe.as_json()))
+    description = asdict(RunConfig(name, public.family, asdict(recipe.architecture), recipe.as_json()))
     return kind(task, recipe, public.model, processor, description, folder)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from foveate.errors import UserError
 from foveate.interop.huggingface import load
 from foveate.limits import check_file
-from foveate.tasks.looking import images, sounds, texts
+from foveate.tasks.viewers import images, sounds, texts
 from foveate.training.hardware import choose_device
 from foveate.viewer.protocol import ModelViewer
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from foveate import bundle, models
+from foveate import models, run_dir
 from foveate.data.tokens.bert_tokenizer import CLASS, BertTokenizer
 from foveate.data.tokens.public_tokenizer import TOKENIZER, PublicTokenizer
 from foveate.errors import UserError
@@ -40,10 +40,10 @@ def read_bert(folder: Path, head: str, device: str) -> tuple[nn.Module, Any, dic
 
     Raises UserError, one line, for whatever is missing, damaged or unknown.
     """
-    values = read_json(folder / bundle.CONFIG)
-    config = bert.read_config(values, str(folder / bundle.CONFIG), head)
+    values = read_json(folder / run_dir.CONFIG)
+    config = bert.read_config(values, str(folder / run_dir.CONFIG), head)
     if head in ("text", "tokens"):
-        config.classes = len(label_names(values, str(folder / bundle.CONFIG)))
+        config.classes = len(label_names(values, str(folder / run_dir.CONFIG)))
     given = {name: value for file in weight_files(folder) for name, value in read_tensors(file).tensors.items()}
     config = bert.untie(config, given)
     try:
@@ -52,7 +52,7 @@ def read_bert(folder: Path, head: str, device: str) -> tuple[nn.Module, Any, dic
         raise UserError(f"{folder}: {error}") from None
     with skip_init():
         model = models.build("bert", config)
-    bundle.fill(model, state, str(folder), "its weights are not those of its config.json")
+    run_dir.fill(model, state, str(folder), "its weights are not those of its config.json")
     tokenizer = _bert_tokenizer(folder, head)
     check_tokenizer(tokenizer.largest, model)
     return model.to(choose_device(device)).eval(), tokenizer, values

@@ -59,7 +59,7 @@ def _windowed(model: nn.Module, path: str) -> nn.Module | None:
 
 
 def _fitting(layer: nn.Module, patches: Pair, count: int, places: int) -> Windows | None:
-    """The windows of a layer over so many patches, if there are `count` windows of `places` positions."""
+    """The windows of a layer over this many patches, if there are `count` windows of `places` positions."""
     window, shift = _pair(layer.window_size, 1), _pair(getattr(layer, "shift_size", 0), 0)
     if window is None or shift is None or any(by >= length for by, length in zip(shift, window, strict=True)):
         return None
@@ -68,7 +68,7 @@ def _fitting(layer: nn.Module, patches: Pair, count: int, places: int) -> Window
 
 
 def _larger(keys: Windows, places: int) -> Windows | None:
-    """The windows of queries with so many positions, where a query is a larger patch than a key."""
+    """The windows of queries with this many positions, where a query is a larger patch than a key."""
     for by in LARGER:
         window, shift = ((pair[0] // by, pair[1] // by) for pair in (keys.window, keys.shift))
         if min(window) and window[0] * window[1] == places:

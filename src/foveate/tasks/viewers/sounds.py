@@ -12,9 +12,9 @@ from foveate.errors import UserError
 from foveate.forms.inputs import check_length, require_file
 from foveate.forms.naming import single_input_names
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, read_optional_json, short_errors
-from foveate.tasks.looking.images import PROCESSOR
-from foveate.tasks.looking.one_pass import look_and_predict
-from foveate.tasks.looking.texts import FolderTokenizer, generate_and_look, generates
+from foveate.tasks.viewers.images import PROCESSOR
+from foveate.tasks.viewers.one_pass import look_and_predict
+from foveate.tasks.viewers.texts import FolderTokenizer, generate_and_look, generates
 from foveate.viewer.protocol import Input, InputKind, LookResult
 from foveate.viewer.sides import Audio
 
