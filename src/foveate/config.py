@@ -37,8 +37,8 @@ def from_dict(kind: type[Config], values: Any, where: str, others: bool = False)
     except dacite.UnexpectedDataError as error:
         raise _unknown_field(min(error.keys), kind, where) from None
     except dacite.WrongTypeError as error:
-        needed = _told(error.field_type)
-        given = show_value(_given(values, error.field_path or "", error.value))
+        needed = _describe_type(error.field_type)
+        given = show_value(_take_given(values, error.field_path or "", error.value))
         raise UserError(f"{where}: {error.field_path} is {given}, but must be {needed}") from None
     except dacite.DaciteError as error:
         raise UserError(f"{where}: {error}") from None
@@ -51,7 +51,7 @@ def from_dict(kind: type[Config], values: Any, where: str, others: bool = False)
     wrong = _wrong_number(kind, found)
     if wrong is not None:
         name, value, wanted = wrong
-        due = _told(wanted) if isinstance(value, bool) else f"below {LARGEST:,}"
+        due = _describe_type(wanted) if isinstance(value, bool) else f"below {LARGEST:,}"
         raise UserError(f"{where}: {name.lstrip('.')} is {show_value(value)}, but must be {due}")
     return found
 
@@ -100,7 +100,7 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _given(values: Any, path: str, default: Any) -> Any:
+def _take_given(values: Any, path: str, default: Any) -> Any:
     """The text at a path such as "training.steps", which dacite may have begun to take apart; else the default."""
     for name in path.split("."):
         values = values.get(name) if isinstance(values, dict) else None
@@ -123,7 +123,7 @@ HOOKS: dict[type[Any], Callable[[Any], Any]] = {float: _number, Path: _path, tup
 """JSON and TOML know no tuples and no paths, and write 1 for 1.0; one file needs no list."""
 
 
-def _told(kind: Any) -> str:
+def _describe_type(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
     return kind.__name__ if isinstance(kind, type) else str(kind)
@@ -144,9 +144,9 @@ def _unknown_field(name: str, kind: Any, where: str) -> UserError:
 
 def _field_names(kind: Any) -> list[str]:
     """The fields of a dataclass and of the dataclasses in it that a user may set, like "width" and "training.steps"."""
-    names, kinds, told = [], get_type_hints(kind), _hints(kind)
+    names, kinds, hints = [], get_type_hints(kind), _hints(kind)
     for name in (part.name for part in fields(kind)):
-        if tyro.conf.Suppress in getattr(told[name], "__metadata__", ()):
+        if tyro.conf.Suppress in getattr(hints[name], "__metadata__", ()):
             continue
         inside = _field_names(kinds[name]) if is_dataclass(kinds[name]) else ()
         names += [name, *(f"{name}.{inner}" for inner in inside)]

@@ -71,7 +71,7 @@ def check_sizes(value: Any, where: Path | str) -> None:
         for parts, most in SIZES:
             if any(part in name for part in parts):
                 if size > most:
-                    raise UserError(f"{where}: {name} is {_shown(size)}, but can be at most {most:,}")
+                    raise UserError(f"{where}: {name} is {_format_size(size)}, but can be at most {most:,}")
                 break
 
 
@@ -84,10 +84,10 @@ def check_formats(value: dict[str, Any], where: Path | str) -> None:
             if not math.isfinite(number):
                 raise UserError(f"{where}: {name} is {number}, but must be finite")
         elif name in FORMATS and not 1 <= number <= FORMATS[name]:
-            raise UserError(f"{where}: {name} is {_shown(number)}, but must be from 1 to {FORMATS[name]:,}")
+            raise UserError(f"{where}: {name} is {_format_size(number)}, but must be from 1 to {FORMATS[name]:,}")
 
 
-def _shown(number: int) -> str:
+def _format_size(number: int) -> str:
     return f"{number:,}" if number < 10**30 else "a number of more than 30 digits"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, models
 
-from foveate.data.tokens.library_panics import told_in_one_line
+from foveate.data.tokens.library_panics import panics_as_errors
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
 
@@ -40,13 +40,13 @@ def test_a_vocabulary_that_makes_the_library_panic(tmp_path: Path, capfd: pytest
 
 
 def test_what_else_is_written_comes_at_the_end(capfd: pytest.CaptureFixture) -> None:
-    with told_in_one_line("reading"):
+    with panics_as_errors("reading"):
         os.write(2, b"a warning\n")
 
     def fail() -> None:
         os.write(2, b"another\n")
         raise ValueError("no panic")
 
-    with pytest.raises(ValueError, match="no panic"), told_in_one_line("reading"):
+    with pytest.raises(ValueError, match="no panic"), panics_as_errors("reading"):
         fail()
     assert capfd.readouterr().err == "a warning\nanother\n"

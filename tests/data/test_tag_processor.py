@@ -44,7 +44,7 @@ def test_inputs_alone() -> None:
 
 def test_sentences_that_are_the_same_are_held_out_together() -> None:
     sentences = [[(f"word {number % 150}", "X")] for number in range(400)]
-    rest, held = text(sentences).held_out_together(20, lambda sentence: " ".join(sentence.words))
+    rest, held = text(sentences).hold_out_groups(20, lambda sentence: " ".join(sentence.words))
     assert len(rest) + len(held) == 400
     assert held[0].words
     assert not {one.words for one in rest} & {one.words for one in held}

@@ -13,7 +13,7 @@ from foveate import models
 from foveate.errors import UserError
 from foveate.models.idle_settings import idle_settings
 
-TOLD_TO_OTHERS = {
+READ_ELSEWHERE = {
     "max_length": "the longest text that a task takes, also where positions need no table",
     "image_size": "the size that images are scaled to, also where a model reads any",
     "patch_size": "the size of the patches of images, also where a model reads none",
@@ -83,7 +83,7 @@ def test_each_field_acts_or_is_refused(preset: Variant) -> None:
         usual = replace(usual, rotary_width=4)
     before = {training: run(preset, usual, training) for training in (False, True)}
     for part in fields(kind):
-        if part.name in {*models.sizes_of_data(family), *TOLD_TO_OTHERS}:
+        if part.name in {*models.sizes_of_data(family), *READ_ELSEWHERE}:
             continue
         acts: dict[bool, list[bool]] = {}
         for value in other_values(field_types(kind)[part.name], getattr(usual, part.name)):

@@ -7,7 +7,7 @@ import torch
 
 import foveate
 from foveate.attention import Dot
-from foveate.nn import SCORES, AttentionPooling, MeanPooling, named_score, pooling
+from foveate.nn import SCORES, AttentionPooling, MeanPooling, make_score, pooling
 
 ENCODED = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [4.0, 4.0]], [[3.0, 1.0], [9.0, 9.0], [9.0, 9.0]]])
 LENGTHS = torch.tensor([2, 1])
@@ -35,7 +35,7 @@ def test_one_learned_query_is_asked_of_every_sequence() -> None:
 
 @pytest.mark.parametrize("score", SCORES)
 def test_every_score_pools(score: str) -> None:
-    pooling = AttentionPooling(7, named_score(score, 7, 7))
+    pooling = AttentionPooling(7, make_score(score, 7, 7))
     pooled = pooling(torch.randn(3, 5, 7), torch.tensor([5, 2, 1]))
     assert pooled.shape == (3, 7)
     pooled.square().sum().backward()

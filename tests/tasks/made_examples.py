@@ -39,7 +39,7 @@ from foveate.forms.text_pair import PairText
 from foveate.forms.text_question import AskedText
 from foveate.forms.text_vector import PairedText
 from foveate.forms.translation import SourceText
-from foveate.forms.tuned import DrawnLikePairs, ReadTunedPrompt
+from foveate.forms.tuned import PairTunedText, ReadTunedPrompt
 from foveate.forms.walks import MapActions
 from foveate.forms.world import Directions, LevelName
 from foveate.forms.written import Written
@@ -249,7 +249,7 @@ EXAMPLES: dict[tuple[type[InputForm], type[OutputForm]], Callable[[Path], Made]]
     (Text, OutputForm): labelled_text,
     (PairText, OutputForm): labelled_pairs,
     (JudgedText, OutputForm): preferences,
-    (ReadTunedPrompt, DrawnLikePairs): preferences,
+    (ReadTunedPrompt, PairTunedText): preferences,
     (ReadTunedPrompt, Written): prose,
     (TaggedWords, OutputForm): tagged_words,
     (ReadProse, OutputForm): prose,

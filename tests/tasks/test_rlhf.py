@@ -20,7 +20,7 @@ from foveate.data.sources.splits import Splits
 from foveate.data.text.documents import Paragraph, Prose
 from foveate.data.text.preferences import Preference, read_preferences
 from foveate.errors import UserError
-from foveate.forms.tuned import MeasureDrawn, MeasureDrawnByReward
+from foveate.forms.tuned import MeasureDrawn, MeasureSamplesByReward
 from foveate.tasks.dpo import TASK as DPO
 from foveate.tasks.language import TASK as LANGUAGE
 from foveate.tasks.learning import Lesson, learn
@@ -254,8 +254,8 @@ def test_dpo_learns_from_pairs_without_a_reward_model(folders: tuple[Path, Path]
     learn(DPO.recipe(start=folders[0], out=out, architecture=SIZES, training=training, **texts), splits, CONSOLE)
     predictor = foveate.load(out)
     assert len(predictor.run("The film").line.split()) > 2
-    measured = predictor.measure(list(pairs()), MeasureDrawnByReward(reward=folders[1]))[1]
-    (before,) = predictor.baselines(list(pairs()), MeasureDrawnByReward(reward=folders[1])).values()
+    measured = predictor.measure(list(pairs()), MeasureSamplesByReward(reward=folders[1]))[1]
+    (before,) = predictor.baselines(list(pairs()), MeasureSamplesByReward(reward=folders[1])).values()
     assert measured["accuracy"] > 90
     assert measured["reward"] > before["reward"] + 0.5
     assert measured["kl"] > 0.1

@@ -68,14 +68,14 @@ class _Table:
 
     def interpolated(self, grams: Array, shorter: Array) -> Array:
         """The probability of the last token of each n-gram, from that after one token less; this, if never seen."""
-        counts = _found(self.grams, self.counts, grams)
-        totals = _found(self.contexts, self.totals, grams // self.vocabulary)
-        kinds = _found(self.contexts, self.kinds, grams // self.vocabulary)
+        counts = _look_up(self.grams, self.counts, grams)
+        totals = _look_up(self.contexts, self.totals, grams // self.vocabulary)
+        kinds = _look_up(self.contexts, self.kinds, grams // self.vocabulary)
         kept = np.maximum(counts - self.discount, 0) + self.discount * kinds * shorter
         return np.where(totals > 0, kept / np.maximum(totals, 1), shorter)
 
 
-def _found(keys: Array, values: Array, wanted: Array) -> Array:
+def _look_up(keys: Array, values: Array, wanted: Array) -> Array:
     """The value of each wanted key, 0 where it is none of the (ascending) keys."""
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[places] == wanted, values[places], 0)

@@ -48,11 +48,11 @@ def main(arguments: Sequence[str]) -> None:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE)
         return
-    count, arguments = _taken(arguments, PROCESSES)
+    count, arguments = _take_flag(arguments, PROCESSES)
     if count is not None and "RANK" not in os.environ and (processes := _processes(count)) > 1:
         sys.exit(launch(processes, ["train", *arguments]))
     task, *rest = arguments or [""]
-    kind, default = _begun(task, rest)
+    kind, default = _read_begun(task, rest)
     if {"-h", "--help"} & set(rest):
         print(short_help(full_help(kind, f"train {task}", {"default": default}), MATTER, usual_commands(task)))
         return
@@ -70,8 +70,8 @@ def _processes(count: str) -> int:
 
 def settings(task: str, arguments: Sequence[str]) -> Any:
     """The settings of a task, from a config file and flags. Raises UserError for what does not fit."""
-    kind, default = _begun(task, arguments)
-    _file, flags = _taken(arguments, "--config")
+    kind, default = _read_begun(task, arguments)
+    _file, flags = _take_flag(arguments, "--config")
     page = find_task(task)
     parsed = parse(kind, flags, f"train {task}", default)
     recipe = _one_text(page.of_flags(parsed, default) if isinstance(page, Task) else parsed, default.examples)
@@ -80,13 +80,13 @@ def settings(task: str, arguments: Sequence[str]) -> Any:
     return recipe
 
 
-def _begun(task: str, arguments: Sequence[str]) -> tuple[Any, Any]:
+def _read_begun(task: str, arguments: Sequence[str]) -> tuple[Any, Any]:
     """The class of the settings, for the family that is asked for, and the settings before all other flags."""
     kind = find_task(task)
-    file, rest = _taken(arguments, "--config")
-    model = _taken(rest, "--model")[0] or _taken(rest, "-m")[0]
+    file, rest = _take_flag(arguments, "--config")
+    model = _take_flag(rest, "--model")[0] or _take_flag(rest, "-m")[0]
     values = {} if file is None else _read(Path(file))
-    start, _ = _taken(rest, "--from")
+    start, _ = _take_flag(rest, "--from")
     if start is not None:
         values = {**values, "start": start}
     if model is not None:
@@ -125,7 +125,7 @@ def _one_text(recipe: Any, filed: Any) -> Any:
     return replace(recipe, examples=text)
 
 
-def _taken(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:
+def _take_flag(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:
     """The value of a flag that decides what the other flags are, and the arguments without it."""
     rest, value, words = [], None, iter(arguments)
     for word in words:

@@ -45,13 +45,13 @@ class Bucket(Generic[S]):
         groups = generator.permutation(self._groups.max(initial=0) + 1)[self._groups[order]]
         order = order[np.argsort(groups, kind="stable")]
         if self._alike:
-            return self._cut(order, budget)
-        batches = self._cut(order[np.lexsort((self._ties[order], self._costs[order]))], budget)
+            return self._split_order(order, budget)
+        batches = self._split_order(order[np.lexsort((self._ties[order], self._costs[order]))], budget)
         return [batches[place] for place in generator.permutation(len(batches))]
 
     def in_order(self, budget: int) -> list[Numbers]:
         """The rows of each batch, one after the other."""
-        return self._cut(np.arange(len(self._costs)), budget)
+        return self._split_order(np.arange(len(self._costs)), budget)
 
     def batch(self, rows: Numbers, generator: np.random.Generator | None) -> Batch:
         """These rows, changed at random by `generator` where one is given."""
@@ -61,7 +61,7 @@ class Bucket(Generic[S]):
         batch = self._batching.batch([self.prepared[row] for row in numbers], generator)
         return replace(batch, source=f"{', '.join(names)}{more} of {self._name}")
 
-    def _cut(self, order: Numbers, budget: int) -> list[Numbers]:
+    def _split_order(self, order: Numbers, budget: int) -> list[Numbers]:
         return within_budget(order, self._costs, budget, self._rows)
 
 

@@ -114,13 +114,13 @@ class Dataset(Generic[E]):
             rest.notes = (*rest.notes, f"{copies:,} copies of other {self.unit}, on the same side as these")
         return rest, kept
 
-    def held_out_together(self, every: int, text: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"]:
+    def hold_out_groups(self, every: int, text: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"]:
         """The examples without one of `every`, and these; equal texts, in any letter case, are on one side."""
         drawn = together(map(text, self), every)
         held = np.fromiter(map(drawn, range(1, len(self) + 1)), bool, len(self))
         return self._parts(held, f"its {self.unit} repeat, so that none can be held out; give text to validate")
 
-    def held_out_whole(self, every: int, whole: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"] | None:
+    def hold_out_wholes(self, every: int, whole: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"] | None:
         """As `hold_out`; one in `every` of the wholes that examples are parts of, such as documents, with all its
         parts. None where there are not this many wholes."""
         numbers = dict[str, int]()

@@ -80,7 +80,7 @@ def _csv_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
     lines = file_lines(path)
     first = next(lines, "")
     delimiter = max(DELIMITERS, key=first.count)
-    reader = csv.reader(_joined(first, lines), delimiter=delimiter, strict=True)
+    reader = csv.reader(_chain(first, lines), delimiter=delimiter, strict=True)
     line = 1
     try:
         for cells in reader:
@@ -90,7 +90,7 @@ def _csv_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise UserError(f"{path}, line {line}: this is not CSV: {error}") from None
 
 
-def _joined(first: str, rest: Iterator[str]) -> Iterator[str]:
+def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
     yield first
     yield from rest
 

@@ -149,7 +149,7 @@ def _train(model: FeatureClassifier, parts: Sequence[Part], options: ElmoFeature
     train, validation, test = parts
     optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
     generator = np.random.default_rng(options.seed)
-    steps = options.epochs * sum(1 for _ in within_budget(*_sorted(train), BUDGET))
+    steps = options.epochs * sum(1 for _ in within_budget(*_sort_by_length(train), BUDGET))
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 1e-3, steps)
     accuracies = []
     for _ in range(options.epochs):
@@ -165,7 +165,7 @@ def _train(model: FeatureClassifier, parts: Sequence[Part], options: ElmoFeature
     return max(accuracies, key=lambda pair: pair[0])
 
 
-def _sorted(part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _sort_by_length(part: Part) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.array([len(row) for row in part.tokens])
     return np.argsort(lengths), lengths
 

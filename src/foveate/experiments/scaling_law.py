@@ -122,14 +122,14 @@ def _stream(prose: Prose, tokenizer: SubwordTokenizer, most: int) -> Tensor:
     for passage in prose.passages(PASSAGE):
         part.append(passage)
         if len(part) == 100:
-            tokens += _joined(part, tokenizer)
+            tokens += _join(part, tokenizer)
             part = []
         if len(tokens) > most:
             break
-    return torch.tensor(tokens + _joined(part, tokenizer))
+    return torch.tensor(tokens + _join(part, tokenizer))
 
 
-def _joined(passages: list[Passage], tokenizer: SubwordTokenizer) -> list[int]:
+def _join(passages: list[Passage], tokenizer: SubwordTokenizer) -> list[int]:
     return [token for tokens in tokenizer.encode([passage.text for passage in passages]) for token in tokens]
 
 

@@ -84,7 +84,7 @@ class WorldOptions:
 
 
 @dataclass(kw_only=True)
-class Acted(Answer):
+class LevelActions(Answer):
     """What an agent did in a level."""
 
     level: Level = field(repr=False)
@@ -196,7 +196,7 @@ class WorldActions(OutputForm):
 
     def _act(
         self, model: Any, prepared: Sequence[PreparedLevel], options: ActOptions | WorldOptions
-    ) -> list[Acted | Failure]:
+    ) -> list[LevelActions | Failure]:
         """What the model does in each level; a failure for a world that is unknown, or another than the agent's."""
         found: list[Any] = []
         for one in prepared:
@@ -215,7 +215,7 @@ class WorldActions(OutputForm):
         for row, world, episode in zip(rows, worlds, episodes, strict=True):
             ended: Any = episode.world
             level = found[row][0]
-            found[row] = Acted(
+            found[row] = LevelActions(
                 level=level, instruction=world.instruction, actions=episode.actions, succeeded=ended.succeeded
             )
         return found
@@ -282,16 +282,16 @@ class WorldActions(OutputForm):
         return {"the mean action": agreement(self.kind, actions, moved)}
 
 
-def act_at_random(level: Level, space: ActionSpace, views: Views, generator: np.random.Generator) -> Acted:
+def act_at_random(level: Level, space: ActionSpace, views: Views, generator: np.random.Generator) -> LevelActions:
     """Random actions of a space, until the level ends."""
     world, ended = open_world(level.world, level.seed, views), False
     actions: list[Action] = []
     while not ended and len(actions) < MOST_STEPS:
         actions.append(space.draw(generator))
         ended = world.act(actions[-1])
-    return Acted(level=level, instruction=world.instruction, actions=actions, succeeded=world.succeeded)
+    return LevelActions(level=level, instruction=world.instruction, actions=actions, succeeded=world.succeeded)
 
 
-def reached(found: Sequence[Acted]) -> dict[str, float]:
+def reached(found: Sequence[LevelActions]) -> dict[str, float]:
     """The share of levels whose goal is reached, in percent, and in how many actions."""
     return success([one.succeeded for one in found], [len(one.actions) for one in found])

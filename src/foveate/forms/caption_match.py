@@ -25,7 +25,7 @@ from foveate.forms.caption_words import CaptionWords
 from foveate.forms.form import Changes, MapRow, Naming, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
-from foveate.forms.question import Asked, ImageWithText
+from foveate.forms.question import ImageText, ImageWithText
 from foveate.metrics.retrieval import AMONG, as_shares, ranks_in_hundreds
 
 
@@ -51,7 +51,7 @@ class CaptionedImages(ImageWithText):
 
     def pair(self, image: PIL.Image.Image, caption: str) -> Any:
         """The value of an image and a caption, which may have words that the model does not know."""
-        return Asked(image, caption, of_dataset=True)
+        return ImageText(image, caption, of_dataset=True)
 
     def place(self, example: CaptionedImage) -> str:
         return f"{example.place}\t{example.captions[0]}"

@@ -29,10 +29,10 @@ def without_too_long(
     most = longest_sequence(model)
     fitting = [example for example, length in zip(examples, lengths, strict=True) if length <= most]
     if left_out := len(examples) - len(fitting):
-        told = f"{name}: {left_out:,} of {len(examples):,} left out of validation for more than {most:,} positions"
+        message = f"{name}: {left_out:,} of {len(examples):,} left out of validation for more than {most:,} positions"
         if not fitting:
-            raise UserError(told)
-        console.print(told, markup=False, highlight=False)
+            raise UserError(message)
+        console.print(message, markup=False, highlight=False)
     return fitting
 
 

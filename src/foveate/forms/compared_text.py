@@ -21,7 +21,7 @@ from foveate.forms.text import Text
 
 Kind = TypeVar("Kind")
 
-Given = str | tuple[str, str]
+ComparedTexts = str | tuple[str, str]
 """A text, or the two of an example."""
 
 
@@ -60,7 +60,7 @@ class ComparedText(Text):
     def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:
         return unknown_note(name, self.words, (self.place(one) for one in examples[:ASKED]))
 
-    def prepare(self, value: Given) -> np.ndarray | TokenPair:
+    def prepare(self, value: ComparedTexts) -> np.ndarray | TokenPair:
         """The tokens of a text, or of the two of an example."""
         if isinstance(value, str):
             found: np.ndarray = super().prepare(value)

@@ -154,7 +154,7 @@ class JudgeDrawings(DrawOptions):
 
 
 @dataclass(kw_only=True)
-class DrawnCaption(Answer):
+class CaptionDrawing(Answer):
     """What was drawn for a caption."""
 
     caption: str = ""
@@ -266,14 +266,14 @@ class Drawing(OutputForm):
         batches: Iterable[tuple[Sequence[Any], dict[str, Tensor]]],
         options: DrawOptions,
         at_once: int = 1,
-    ) -> Iterator[list[DrawnCaption]]:
+    ) -> Iterator[list[CaptionDrawing]]:
         """The drawings of each caption, all by one seed."""
         generator = torch.Generator(next(model.parameters()).device).manual_seed(options.seed)
         for captions, condition in batches:
             drawn = self.draw_tokens(model, condition, options, generator)
             drawn = drawn.reshape(len(captions), options.samples, -1)
             yield [
-                DrawnCaption(file=options.out, caption=caption.text, tokens=own, words=self.words(caption.tokens))
+                CaptionDrawing(file=options.out, caption=caption.text, tokens=own, words=self.words(caption.tokens))
                 for caption, own in zip(captions, drawn, strict=True)
             ]
 
@@ -300,7 +300,7 @@ class Drawing(OutputForm):
         found = self.palette.decode(tokens)
         return [PIL.Image.fromarray(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels) for pixels in found]
 
-    def write(self, answers: Sequence[DrawnCaption], options: DrawOptions) -> None:
+    def write(self, answers: Sequence[CaptionDrawing], options: DrawOptions) -> None:
         if len(answers) > MOST:
             raise UserError(f"{len(answers)} captions are given, but a file takes at most {MOST}")
         save_grid([[*self.palette.decode(answer.tokens)] for answer in answers], options.out, SHOWN)
@@ -324,10 +324,10 @@ class Drawing(OutputForm):
 
     # -- looking
 
-    def teach(self, answer: DrawnCaption) -> dict[str, Tensor]:
+    def teach(self, answer: CaptionDrawing) -> dict[str, Tensor]:
         return {"image": torch.from_numpy(np.ascontiguousarray(answer.tokens[:1]))}
 
-    def side_names(self, sight: Any, along: Naming, answer: DrawnCaption) -> dict[str, SidePair]:
+    def side_names(self, sight: Any, along: Naming, answer: CaptionDrawing) -> dict[str, SidePair]:
         """The words of the caption in layers of the text, the places of the drawing in those of the image."""
         words, picture = token_names(answer.words), grid_names(self.shown(answer, LOOKED_AT))
         names: dict[str, SidePair] = {}
@@ -337,7 +337,7 @@ class Drawing(OutputForm):
             names[site] = own(queries), (other if site.endswith("cross") else own)(keys)
         return names
 
-    def rows(self, sight: Any, model: nn.Module, answer: DrawnCaption, before: int) -> list[MapRow]:
+    def rows(self, sight: Any, model: nn.Module, answer: CaptionDrawing, before: int) -> list[MapRow]:
         """Where each word looked in the drawing: the mean of all blocks and heads."""
         sites = [site for site in sight.sites if site.endswith("text.cross")]
         if not sites:
@@ -345,11 +345,11 @@ class Drawing(OutputForm):
         weights = torch.stack([sight[site].weights()[0].mean(0) for site in sites]).mean(0).float().cpu()
         return [MapRow(word, own) for word, own in zip(answer.words[1:], weights[1:], strict=False)]
 
-    def draw(self, answer: DrawnCaption, value: Any, rows: Sequence[MapRow], grid: GridFinder) -> Picture | None:
+    def draw(self, answer: CaptionDrawing, value: Any, rows: Sequence[MapRow], grid: GridFinder) -> Picture | None:
         """The first drawing once for each word."""
         return draw_over(self.shown(answer, max(1, SHOWN // self.palette.size)), rows, answer.title, grid)
 
-    def shown(self, answer: DrawnCaption, times: int) -> np.ndarray:
+    def shown(self, answer: CaptionDrawing, times: int) -> np.ndarray:
         """The first drawing (h, w, C), enlarged this many times."""
         return np.ascontiguousarray(self.palette.decode(answer.tokens[:1])[0].repeat(times, 0).repeat(times, 1))
 

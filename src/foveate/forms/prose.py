@@ -37,8 +37,8 @@ class Passages(Dataset[Passage]):
 
     def hold_out(self, every: int, group: Any = None, kinds: Any = None) -> tuple[Dataset[Passage], Dataset[Passage]]:
         """The passages without one of `every` documents or passages, and these. Raises UserError where none can be."""
-        whole = self.held_out_whole(min(every, DOCUMENTS), lambda passage: passage.document)
-        return whole or self.held_out_together(every, lambda passage: passage.text)
+        whole = self.hold_out_wholes(min(every, DOCUMENTS), lambda passage: passage.document)
+        return whole or self.hold_out_groups(every, lambda passage: passage.text)
 
 
 def passages_of(prose: Prose, found: Iterable[Passage]) -> Passages:

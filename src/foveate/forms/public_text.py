@@ -27,7 +27,7 @@ from foveate.data.text.tagged import Tagged
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError, quoted
 from foveate.forms.checks import unseen_labels
-from foveate.forms.compared_text import Given
+from foveate.forms.compared_text import ComparedTexts
 from foveate.forms.form import Changes, Learned
 from foveate.forms.label import label_metrics
 from foveate.forms.tagged_words import Tags, TagsAnswer
@@ -141,7 +141,7 @@ class PromptedText(PairedText):
     small_letters: Learned[bool] = False
     """Whether texts are read in lower case before they are tokenized."""
 
-    def prepare(self, value: Given) -> np.ndarray | TokenPair:
+    def prepare(self, value: ComparedTexts) -> np.ndarray | TokenPair:
         if isinstance(value, str):
             return super().prepare(prompted(value, self.prompt, self.small_letters))
         first, second = (prompted(text, self.prompt, self.small_letters) for text in value)

@@ -42,7 +42,7 @@ LOOKED_AT = 128
 """Questions whose attention is compared with the boxes of their answers, when a model is measured."""
 
 
-class Asked(NamedTuple):
+class ImageText(NamedTuple):
     """An image and a text about it."""
 
     image: PIL.Image.Image
@@ -105,13 +105,13 @@ class ImageWithText(SquareImage):
         path, text = self.prefix(given)
         if not text:
             raise UserError(self.missing)
-        return Asked(super().open(path), text)
+        return ImageText(super().open(path), text)
 
     def receive(self, given: Input, name: str) -> Any:
         file = require_file(given, name, "question")
         if not file.question.strip():
             raise UserError(self.missing)
-        return Asked(open_image(file), file.question.strip())
+        return ImageText(open_image(file), file.question.strip())
 
     def prefix(self, given: str) -> tuple[str, ...]:
         path, _, text = (part.strip() for part in given.partition("\t"))
@@ -171,7 +171,7 @@ class Question(ImageWithText):
         return super().receive(given, name)
 
     def value(self, example: ImageQuestion) -> Any:
-        return Asked(example.read(), example.question, of_dataset=True)
+        return ImageText(example.read(), example.question, of_dataset=True)
 
     def place(self, example: ImageQuestion) -> str:
         return f"{example.image}\t{example.question}"

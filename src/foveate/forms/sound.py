@@ -263,7 +263,7 @@ class SoundClip(Sound):
             return spectrogram[start : start + self.frames]
         return np.pad(spectrogram, ((start, free - start), (0, 0)))
 
-    def _shown(self, prepared: np.ndarray) -> np.ndarray:
+    def _spectrum(self, prepared: np.ndarray) -> np.ndarray:
         """The spectrogram as a grey picture, low frequencies at the bottom."""
         bands = self._fit(prepared.astype(np.float32), None).T[::-1]
         return (255 * (bands - bands.min()) / (np.ptp(bands) + 1e-6)).astype(np.uint8)
@@ -273,7 +273,7 @@ class SoundClip(Sound):
 
     def axis(self, value: Waveform, prepared: np.ndarray, grid: GridFinder) -> Naming:
         """A picture of the spectrogram, the lowest band at the top: the order in which the model reads its patches."""
-        picture = self._shown(prepared)[::-1]
+        picture = self._spectrum(prepared)[::-1]
 
         def names(count: int) -> Image | None:
             down, across, before = grid(count)
@@ -287,4 +287,4 @@ class SoundClip(Sound):
             return None
         down, across, before = grid(len(rows[0].weights))
         weights = rows[0].weights[before:].reshape(down, across)
-        return plot_image_attention(self._shown(self.prepare(value))[..., None], np.asarray(weights)[::-1], title)
+        return plot_image_attention(self._spectrum(self.prepare(value))[..., None], np.asarray(weights)[::-1], title)

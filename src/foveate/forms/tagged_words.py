@@ -173,9 +173,11 @@ class TaggedWords(ReadText):
     def _prepared(self, sentences: Sequence[Words]) -> Sequence[Any]:
         if self.tokenizer is None:
             return spelled(self.lexicon, sentences)
-        return [PieceSentence(*each) for each in zip(sentences, *zip(*self._cut(sentences), strict=True), strict=True)]
+        return [
+            PieceSentence(*each) for each in zip(sentences, *zip(*self._numbers(sentences), strict=True), strict=True)
+        ]
 
-    def _cut(self, sentences: Sequence[Words]) -> list[tuple[Numbers, Numbers]]:
+    def _numbers(self, sentences: Sequence[Words]) -> list[tuple[Numbers, Numbers]]:
         """The pieces of each sentence, and where its words begin; each distinct word is cut once."""
         words = list({word: None for sentence in sentences for word in sentence})
         pieces = dict(zip(words, self.words.encode(words), strict=True))

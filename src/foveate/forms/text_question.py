@@ -31,7 +31,7 @@ from foveate.viewer.sides import SidePair
 LAST_QUESTION = re.compile(r"(?P<text>.*[.!?])\s+(?P<question>[^.!?]+\?)\s*", re.DOTALL)
 """A text whose last sentence is a question."""
 
-Asked = tuple[str, str]
+PassageQuestion = tuple[str, str]
 """A text and the question about it."""
 
 
@@ -77,7 +77,7 @@ class AskedText(Text):
     def around(self) -> tuple[Sequence[int], Sequence[int]]:
         return (), ()
 
-    def open(self, given: str) -> Asked | None:
+    def open(self, given: str) -> PassageQuestion | None:
         """The text and its question, which is behind the last tab or is the last sentence; None for an empty text.
 
         Raises UserError where there is no question.
@@ -91,13 +91,13 @@ class AskedText(Text):
             return found["text"], found["question"]
         raise UserError('no question about the text: give --query "...", or end the text with one')
 
-    def receive(self, given: Input, name: str) -> Asked:
+    def receive(self, given: Input, name: str) -> PassageQuestion:
         found = self.open(super().receive(given, name))
         if found is None:
             raise UserError("the text is empty: there is nothing to look at")
         return found
 
-    def value(self, example: TextQuestion) -> Asked:  # type: ignore[override]
+    def value(self, example: TextQuestion) -> PassageQuestion:  # type: ignore[override]
         return example.text, example.question
 
     def place(self, example: TextQuestion) -> str:
@@ -126,7 +126,7 @@ class AskedText(Text):
         report = f"{train.name}: {left_out} for texts of more than {limit}" if len(prepared) < len(train) else ""
         return PreparedBuckets(train.name, prepared, places, processor, report)
 
-    def prepare(self, value: Asked) -> AskedTokens:  # type: ignore[override]
+    def prepare(self, value: PassageQuestion) -> AskedTokens:  # type: ignore[override]
         text, question = self._encode(list(value))
         return AskedTokens(text, question, value[1])
 

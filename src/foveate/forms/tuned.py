@@ -39,7 +39,7 @@ class MeasureDrawn:
 
 
 @dataclass
-class MeasureDrawnByReward(MeasureDrawn):
+class MeasureSamplesByReward(MeasureDrawn):
     """The same, of a model that was tuned without a reward model."""
 
     reward: Path | None = None
@@ -123,7 +123,7 @@ class ReadTunedPrompt(ReadText):
 
 
 @dataclass
-class DrawnText(Continuation):
+class SampledText(Continuation):
     """What is drawn after a prompt."""
 
     options: ClassVar[type[Any]] = WriteOptions
@@ -146,7 +146,7 @@ class DrawnText(Continuation):
     def measure_options(self) -> Any:
         return self.eval_options()
 
-    def extend(self, trained: Any, train: Dataset[Any]) -> "DrawnText":
+    def extend(self, trained: Any, train: Dataset[Any]) -> "SampledText":
         """With the vocabulary of the language model."""
         found = copy(self)
         found.tokenizer = trained.tokenizer
@@ -154,10 +154,10 @@ class DrawnText(Continuation):
 
 
 @dataclass
-class DrawnLikePairs(DrawnText):
+class PairTunedText(SampledText):
     """What is drawn by a model that was tuned by pairs of texts."""
 
-    eval_options: ClassVar[type[Any]] = MeasureDrawnByReward
+    eval_options: ClassVar[type[Any]] = MeasureSamplesByReward
     metric: ClassVar[str] = "accuracy"
 
 

@@ -223,11 +223,11 @@ class LevelName(Instruction):
         recordings = [one for one in prepared if isinstance(one, Recording)]
         if not recordings:
             return {}, Changes()
-        images = [torch.from_numpy(self._seen(one)) for one in recordings]
+        images = [torch.from_numpy(self._views(one)) for one in recordings]
         inputs = self.inputs([one.instruction for one in recordings])
         return {**inputs, "pixels": pad_sequence(images, True)}, Changes()
 
-    def _seen(self, recording: Recording) -> np.ndarray:
+    def _views(self, recording: Recording) -> np.ndarray:
         """The views (T, c, h, w). Raises UserError for views that a recording has not."""
         if self.views == "pixels" or recording.codes is None:
             return encode_images(recording.read(), self.views, recording.place)

@@ -142,7 +142,7 @@ def read_folder(folder: Path) -> PublicModel:
             config.label_bias = head == "tokens"
     parts = [read_tensors(file).tensors for file in files]
     aliases = layout.aliases(config)
-    given = {_renamed(name, aliases): value for part in parts for name, value in part.items()}
+    given = {_rename(name, aliases): value for part in parts for name, value in part.items()}
     key_map = _key_map(layout, config, given, folder)
     state = key_map.complete(given)
     with torch.device("meta"):
@@ -170,7 +170,7 @@ def _key_map(layout: Layout, config: Any, given: Mapping[str, Tensor], folder: P
     return key_map
 
 
-def _renamed(name: str, aliases: Mapping[str, str]) -> str:
+def _rename(name: str, aliases: Mapping[str, str]) -> str:
     """The name of a tensor, whose module may have another one in the table."""
     module, dot, leaf = name.rpartition(".")
     return f"{aliases[module]}{dot}{leaf}" if module in aliases else name

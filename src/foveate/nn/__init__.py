@@ -37,7 +37,7 @@ from foveate.nn.init import (
     skip_init,
 )
 from foveate.nn.low_rank import LowRank, add_low_rank, low_rank_updates, merge_low_rank
-from foveate.nn.named_scores import SCORES, named_score
+from foveate.nn.named_scores import SCORES, make_score
 from foveate.nn.norms import norm
 from foveate.nn.object_queries import BoxQueries, LearnedQueries, Proposals, surest_boxes
 from foveate.nn.pooled_attention import PooledAttention
@@ -71,7 +71,7 @@ __all__ = [
     "box_layers",
     "class_logits",
     "inside_images",
-    "named_score",
+    "make_score",
     "reverse_rows",
     "AttentionPooling",
     "AttentiveDecoder",

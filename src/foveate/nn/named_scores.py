@@ -8,7 +8,7 @@ from foveate.errors import UserError, one_of
 SCORES = ("additive", "dot", "scaled-dot", "biaffine")
 
 
-def named_score(name: str, query_width: int, key_width: int, activation: str = "tanh") -> Score:
+def make_score(name: str, query_width: int, key_width: int, activation: str = "tanh") -> Score:
     """The score of queries and keys of these widths. The additive one is as wide as the queries, and `activation` is
     the name in torch of its function g.
 

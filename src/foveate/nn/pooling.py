@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from foveate.attention import Score, attend, padding
 from foveate.errors import one_of
-from foveate.nn.named_scores import named_score
+from foveate.nn.named_scores import make_score
 
 
 def pooling(
@@ -24,7 +24,7 @@ def pooling(
     """
     one_of("pooling", kind, ("attention", *POOLINGS))
     if kind == "attention":
-        return AttentionPooling(width, named_score(score, width, width, activation), learned)
+        return AttentionPooling(width, make_score(score, width, width, activation), learned)
     return POOLINGS[kind]()
 
 

@@ -52,8 +52,8 @@ def _rows() -> Iterator[tuple[str, TaskRow]]:
             and ast.unparse(node.targets[0]) == "TASK"
         )
         values = {word.arg: word.value for word in call.keywords}
-        told = {name: ast.literal_eval(values[name]) for name in ("families", "head", "also") if name in values}
-        yield ast.literal_eval(values["name"]), TaskRow(f"{__name__}.{path.stem}", **told)
+        fields = {name: ast.literal_eval(values[name]) for name in ("families", "head", "also") if name in values}
+        yield ast.literal_eval(values["name"]), TaskRow(f"{__name__}.{path.stem}", **fields)
 
 
 ORDER = (

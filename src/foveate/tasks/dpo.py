@@ -11,11 +11,11 @@ from torch import nn
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.text.preferences import Preference, PreferenceBatching, read_preferences
-from foveate.forms.tuned import DrawnLikePairs, ReadTunedPrompt, first_words
+from foveate.forms.tuned import PairTunedText, ReadTunedPrompt, first_words
 from foveate.nn import longest_sequence
 from foveate.tasks.recipe import Examples
 from foveate.tasks.task import Task
-from foveate.tasks.tuning.common import LanguageRun, Tuned
+from foveate.tasks.tuning.common import LanguageRun, TunedModel
 from foveate.tasks.tuning.rollouts import ReferenceBatches, token_log_probs
 from foveate.training import Batches, Training
 from foveate.training.objectives.preferences import DirectPreference
@@ -24,7 +24,7 @@ MEASURED_PAIRS = 64
 """Pairs that are measured together."""
 
 
-class TunedByPairs(Tuned):
+class PairTunedModel(TunedModel):
     """A language model that was tuned by pairs of texts."""
 
     @property
@@ -90,7 +90,7 @@ TASK = Task(
     difference is large enough for --beta (DPO). A smaller beta lets the model go further from where it began.""",
     families=("gpt",),
     reads=ReadTunedPrompt(),
-    writes=DrawnLikePairs(),
+    writes=PairTunedText(),
     objective=DirectPreference(),
     read=lambda paths, recipe: read_preferences(paths),
     files="FILE",
@@ -111,5 +111,5 @@ TASK = Task(
     ),
     start=LanguageRun(),
     unit="texts",
-    skill=lambda: TunedByPairs,
+    skill=lambda: PairTunedModel,
 )

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage, captioned_images
-from foveate.forms.drawing import MOST, Caption, Drawing, DrawnCaption, JudgeDrawings
+from foveate.forms.drawing import MOST, Caption, CaptionDrawing, Drawing, JudgeDrawings
 from foveate.metrics.attention_in_boxes import shares_of_names
 from foveate.metrics.retrieval import AMONG, as_shares, ranks_in_hundreds
 from foveate.tasks.answers.judges import load_judge
@@ -63,7 +63,7 @@ class Painter(Skill):
         """Where each word of the right caption looks in the right image."""
         reads, writes = self.processor.reads, self.processor.writes
         words = writes.words(reads.prepare(example.captions[0]).tokens)
-        return self.maps(example, DrawnCaption(tokens=np.stack(writes.prepare(example)), words=words))
+        return self.maps(example, CaptionDrawing(tokens=np.stack(writes.prepare(example)), words=words))
 
     def _recall(self, examples: Sequence[CaptionedImage], options: JudgeDrawings) -> dict[str, float]:
         """How often the matcher finds the caption of a drawing among 100.

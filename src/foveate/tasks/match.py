@@ -26,7 +26,7 @@ class Matcher(Skill):
     def measure(
         self, examples: Sequence[tuple[str, str]], options: Any, console: Console | None = None
     ) -> tuple[list[str], dict[str, float]]:
-        """How well pairs are told from as many wrong ones."""
+        """How well pairs are separated from as many wrong ones."""
         pairs = judged_pairs(examples, TEST_SEED)
         answers = self.answer_examples([(pair.source, pair.target) for pair in pairs], options, console)
         return [one.line for one in answers], self.processor.writes.metrics(answers, pairs)
@@ -49,9 +49,9 @@ class Matcher(Skill):
 
     def notes(self, examples: Sequence[tuple[str, str]]) -> list[str]:
         wrong = len(judged_pairs(examples, TEST_SEED)) - len(examples)
-        told = f"{len(examples):,} right pairs, {wrong:,} wrong ones with targets of about the same length"
+        counts = f"{len(examples):,} right pairs, {wrong:,} wrong ones with targets of about the same length"
         lost = self.lost()
-        return [told, *([f"no vectors of words to compare with: {lost}"] if lost else [])]
+        return [counts, *([f"no vectors of words to compare with: {lost}"] if lost else [])]
 
 
 TASK = Task(

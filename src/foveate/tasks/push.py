@@ -41,8 +41,8 @@ def push(folder: Path, name: str, private: bool = False) -> list[str]:
 
 def card(found: Repository, run: run_dir.RunDir) -> str:
     """The text of the repository's page: what the model is, and how to use it."""
-    told = describe(run)
-    preset = told.recipe.get("model", told.family)
+    config = describe(run)
+    preset = config.recipe.get("model", config.family)
     return (
         "---\nlibrary_name: foveate\n---\n\n"
         f"# {found.name.rpartition('/')[2]}\n\n"

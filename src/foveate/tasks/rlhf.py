@@ -15,11 +15,11 @@ from foveate.data.dataset import Dataset
 from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.files import digest
 from foveate.errors import UserError, at_least
-from foveate.forms.tuned import DrawnText, ReadTunedPrompt, first_words
+from foveate.forms.tuned import ReadTunedPrompt, SampledText, first_words
 from foveate.run_dir import WEIGHTS
 from foveate.tasks.recipe import Examples, Recipe
 from foveate.tasks.task import Task
-from foveate.tasks.tuning.common import LanguageRun, Tuned, check_rewards, load_reward, rewards
+from foveate.tasks.tuning.common import LanguageRun, TunedModel, check_rewards, load_reward, rewards
 from foveate.tasks.tuning.rollouts import RolloutBatches
 from foveate.training import Batches, Training
 from foveate.training.objectives.objective import Loss
@@ -77,7 +77,7 @@ class PleaseReward:
         return (ClippedPolicyGradient(self.clip_ratio) if self.method == "ppo" else PolicyGradient())(output, batch)
 
 
-class TunedByReward(Tuned):
+class RewardTunedModel(TunedModel):
     """A language model that was tuned to please a reward model."""
 
     @cached_property
@@ -139,7 +139,7 @@ TASK = Task(
     step that would change the probability of a token too much is clipped.""",
     families=("gpt",),
     reads=ReadTunedPrompt(),
-    writes=DrawnText(),
+    writes=SampledText(),
     objective=PleaseReward(),
     read=lambda paths, recipe: sentences_of(Prose.from_paths(paths), recipe),
     arrange=sentences_of,
@@ -161,5 +161,5 @@ TASK = Task(
     ),
     start=LanguageRun(),
     unit="texts",
-    skill=lambda: TunedByReward,
+    skill=lambda: RewardTunedModel,
 )

@@ -352,8 +352,8 @@ class Skill:
         """What to measure on: a user's data, or the test part of the source that was learned from."""
         source = self.recipe.examples.source
         if not data and source is None:
-            told = "on files" if self.recipe.model in self.task.presets() else "elsewhere"
-            raise UserError(f"this model was trained {told}: give --data {self.task.files} to measure it on")
+            where = "on files" if self.recipe.model in self.task.presets() else "elsewhere"
+            raise UserError(f"this model was trained {where}: give --data {self.task.files} to measure it on")
         return self.task.read(data, self.recipe) if data else self.task.open_source(str(source), self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:

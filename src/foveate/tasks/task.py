@@ -133,7 +133,7 @@ class Task:
         usual = {part: getattr(self, part) for part in PARTS} | {"training": self.usual_training(preset)}
         for part, own in usual.items():
             if isinstance(given := values.get(part), dict):
-                values[part] = _merged(_settings(own), given)
+                values[part] = _merge(_settings(own), given)
         shape = self._plain_type(usual)
         plain = from_dict(shape, values, where)
         found = {part.name: getattr(plain, part.name) for part in fields(plain)}
@@ -248,10 +248,10 @@ def _settings(part: Any) -> dict[str, Any]:
     return values
 
 
-def _merged(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Two trees of tables as one; what is given counts more."""
     inner = {
-        name: _merged(usual[name], value)
+        name: _merge(usual[name], value)
         for name, value in given.items()
         if isinstance(value, Mapping) and isinstance(usual.get(name), Mapping)
     }

@@ -30,7 +30,7 @@ def restore_optimizer(
         number, key = name.split("/")
         index = indices[int(number)]
         parameter = parameters[index]
-        state.setdefault(index, {})[key] = _laid_out_like(parameter, placement.part(tensor, parameter))
+        state.setdefault(index, {})[key] = _match_layout(parameter, placement.part(tensor, parameter))
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
@@ -40,7 +40,7 @@ def _numbers(optimizer: torch.optim.Optimizer) -> list[int]:
     return [number for group in optimizer.param_groups for number in group.get(NUMBERS, ())] or list(range(count))
 
 
-def _laid_out_like(parameter: Tensor, state: Tensor) -> Tensor:
+def _match_layout(parameter: Tensor, state: Tensor) -> Tensor:
     """The state with the strides of its parameter: the fused optimizer reads both in the order of memory."""
     if state.shape != parameter.shape or state.stride() == parameter.stride():
         return state

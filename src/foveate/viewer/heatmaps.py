@@ -147,8 +147,8 @@ def _draw(rows: list[list[_Panel]], norm: PowerNorm) -> PlainFigure:
             corner = (left - panel.left) / width, 1 - (top - panel.labels - _LINE) / height
             title = panel.each.title.removesuffix(EVEN_MARK)
             figure.text(*corner, title, fontsize=_TITLE_FONT)
-            for x, y, told in _remarks(panel, title, left, top):
-                figure.add_artist(Text(x / width, 1 - y / height, told, color=_GREY, fontsize=_FONT - 1))
+            for x, y, remark in _remarks(panel, title, left, top):
+                figure.add_artist(Text(x / width, 1 - y / height, remark, color=_GREY, fontsize=_FONT - 1))
     _draw_scale(place(scale, tops[0], _BAR, min(last.height, _LONGEST_BAR)), norm)
     return figure
 

@@ -44,7 +44,7 @@ class LookResult:
         return make_document(self.sight, self.tokens, title=self.title, notes=self.notes)
 
 
-class Grown(NamedTuple):
+class ContinuedText(NamedTuple):
     """A text after which a model wrote more."""
 
     text: str
@@ -60,7 +60,7 @@ class WritingViewer(Protocol):
     chats: bool
     """Whether it was trained to chat."""
 
-    def write(self, text: str, count: int, chat: bool) -> Grown:
+    def write(self, text: str, count: int, chat: bool) -> ContinuedText:
         """The text with at most `count` more tokens; in a chat, what comes after the last message is the user's."""
 
 

@@ -13,7 +13,7 @@ from served_model import HEADS, Client, FakeViewer, Serve
 
 from foveate.errors import UserError
 from foveate.viewer.document import NEGLIGIBLE
-from foveate.viewer.protocol import File, Grown
+from foveate.viewer.protocol import ContinuedText, File
 from foveate.viewer.server import Address
 from foveate.viewer.server.serving import listen
 
@@ -224,7 +224,7 @@ def test_a_model_that_writes_goes_on_with_a_text(served: Serve) -> None:
     answer = client("POST", "/writings", {"text": "one", "chat": ""})
     assert (answer.status, answer.json["message"]) == (422, "this model writes no text")
     client.viewer.chats = False
-    client.viewer.write = lambda text, count, chat: Grown(f"{text} and {count} more", True)
+    client.viewer.write = lambda text, count, chat: ContinuedText(f"{text} and {count} more", True)
     answer = client("POST", "/writings", {"text": "one", "chat": ""})
     assert answer.json == {"text": "one and 4 more", "ended": True}
     answer = client("POST", "/writings", {"text": "one", "chat": "yes"})

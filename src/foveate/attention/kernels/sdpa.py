@@ -39,7 +39,7 @@ def attend(call: Call) -> Attended:
         output, log_sum_exp = _fused(call, queries, keys, values, causal=True)
     elif len(blocks := list(_blocks(call))) == 1:
         rows, columns = blocks[0]
-        output, log_sum_exp = _block(call, *_cut(queries, keys, values, rows, columns), rows, columns)
+        output, log_sum_exp = _block(call, *_views(queries, keys, values, rows, columns), rows, columns)
     else:
         output, log_sum_exp = _InBlocks.apply(call, queries, keys, values)  # type: ignore[no-untyped-call]
     output = output.reshape(*leading, *output.shape[-2:])
@@ -71,7 +71,7 @@ class _InBlocks(torch.autograd.Function):
         output = values.new_empty(*queries.shape[:-1], values.shape[-1], dtype=ctx.saved_call.output_dtype(values))
         log_sum_exp = values.new_empty(queries.shape[:-1], dtype=torch.promote_types(values.dtype, torch.float32))
         for rows, columns in _blocks(call):
-            found, sums = _block(call, *_cut(queries, keys, values, rows, columns), rows, columns)
+            found, sums = _block(call, *_views(queries, keys, values, rows, columns), rows, columns)
             output[:, :, rows.start : rows.stop] = found
             if sums is not None:
                 log_sum_exp[:, :, rows.start : rows.stop] = sums
@@ -86,11 +86,11 @@ class _InBlocks(torch.autograd.Function):
         exact = torch.promote_types(values.dtype, torch.float32)
         to_queries, to_keys, to_values = (torch.zeros_like(part, dtype=exact) for part in saved)
         for rows, columns in _blocks(call):
-            q, k, v = (part.detach().requires_grad_() for part in _cut(queries, keys, values, rows, columns))
+            q, k, v = (part.detach().requires_grad_() for part in _views(queries, keys, values, rows, columns))
             with torch.enable_grad(), ctx.saved_call.autocast():
                 output, _ = _block(call, q, k, v, rows, columns)
             found = torch.autograd.grad(output, (q, k, v), to_output[:, :, rows.start : rows.stop].to(output.dtype))
-            for total, part in zip(_cut(to_queries, to_keys, to_values, rows, columns), found, strict=True):
+            for total, part in zip(_views(to_queries, to_keys, to_values, rows, columns), found, strict=True):
                 total += part
         return None, to_queries.to(queries.dtype), to_keys.to(keys.dtype), to_values.to(values.dtype)
 
@@ -120,7 +120,7 @@ def _blocks(call: Call) -> Iterator[tuple[range, range]]:
         start = stop
 
 
-def _cut(queries: Tensor, keys: Tensor, values: Tensor, rows: range, columns: range) -> tuple[Tensor, Tensor, Tensor]:
+def _views(queries: Tensor, keys: Tensor, values: Tensor, rows: range, columns: range) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of a block, as views."""
     over, along = slice(rows.start, rows.stop), slice(columns.start, columns.stop)
     return queries[:, :, over], keys[:, :, along], values[:, :, along]

@@ -35,7 +35,7 @@ def write_examples(name: str, folder: Path, count: int) -> list[Path]:
     paths, lines = [], []
     for number, same in enumerate(groups, 1):
         paths.append(_write(same[0], folder / str(number)))
-        lines += [f"{paths[-1].name}\t{_known(example)}\n" for example in same]
+        lines += [f"{paths[-1].name}\t{_target_of(example)}\n" for example in same]
     with written(folder / TABLE) as table:
         table.write_text("".join(lines), encoding="utf-8")
     return paths
@@ -51,7 +51,7 @@ def _write(example: Any, place: Path) -> Path:
         path = place.with_suffix(".xml")
         write_map(path, example.walk_map)
         with written(place.with_suffix(".txt")) as text:
-            text.write_text(f"{path} {_known(example)}\n", encoding="utf-8")
+            text.write_text(f"{path} {_target_of(example)}\n", encoding="utf-8")
         return path
     if hasattr(example, "path"):  # a sound, which is a file already
         path = place.with_suffix(Path(example.path).suffix)
@@ -64,7 +64,7 @@ def _write(example: Any, place: Path) -> Path:
     return path
 
 
-def _known(example: Any) -> str:
+def _target_of(example: Any) -> str:
     """The caption, the label or the labels of an example, or pose and instruction of a walk, in one line; a question
     and its answer with a tab between them, as `foveate train answer` reads them."""
     if isinstance(example, ImageQuestion):

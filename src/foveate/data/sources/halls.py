@@ -61,15 +61,15 @@ def random_route(place: str, walk_map: WalkMap, generator: random.Random) -> Rou
     """An instruction of one to three parts, and the poses of the walk that follows it."""
     x, y = generator.choice(sorted(walk_map.items))
     world = MapWorld(walk_map, (x, y, generator.choice([*AHEAD])), Sights((), (), ()))
-    path, said = [world.pose], []
+    path, sentences = [world.pose], []
     for _ in range(generator.choice((1, 1, 2, 3))):
         options = [part for kind in KINDS for part in kind(walk_map, world.pose)]
         text, actions = generator.choice(options)
-        said.append(text)
+        sentences.append(text)
         for action in actions:
             world.act(action)
             path.append(world.pose)
-    return Route(place, generator.choice((" and ", " , then ", " and then ")).join(said), walk_map, tuple(path))
+    return Route(place, generator.choice((" and ", " , then ", " and then ")).join(sentences), walk_map, tuple(path))
 
 
 def _turns(walk_map: WalkMap, pose: Pose) -> list[Part]:

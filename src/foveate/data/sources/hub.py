@@ -141,11 +141,11 @@ def explain(found: Repository, error: Exception) -> str:
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403):
         return f"the hub does not allow this for {found}: log in with `hf auth login`"
-    told = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
     if status is not None:
-        return f"{found}: the hub answers with status {status}: {told}"
+        return f"{found}: the hub answers with status {status}: {reason}"
     where = os.environ.get("HF_ENDPOINT") or "the hub"
-    return f"{found}: cannot reach {where} (is the network up?): {told}"
+    return f"{found}: cannot reach {where} (is the network up?): {reason}"
 
 
 def _is_plain(path: str) -> bool:

@@ -44,8 +44,8 @@ def sdist_from_pypi(name: str, version: str, sha256: str, folder: Path) -> Path:
     """
     purpose = _purpose(f"the package {name} {version}")
     no_such_version = f"{name}==0.invalid"
-    told = run([*_pip("download"), "-vv", "--no-deps", "--no-binary=:all:", no_such_version], purpose, folder, {1})
-    links = re.findall(rf"Found link (\S+/{re.escape(name)}-{re.escape(version)}\.tar\.gz)", told, re.IGNORECASE)
+    output = run([*_pip("download"), "-vv", "--no-deps", "--no-binary=:all:", no_such_version], purpose, folder, {1})
+    links = re.findall(rf"Found link (\S+/{re.escape(name)}-{re.escape(version)}\.tar\.gz)", output, re.IGNORECASE)
     if not links:
         raise UserError(f"cannot {purpose}: pip finds no source archive of {name} {version}")
     path = folder / links[0].rpartition("/")[2]

@@ -36,12 +36,12 @@ def write_parts(folder: Path, sounds: Iterator[tuple[str, bytes, str]]) -> None:
     lines: dict[str, list[str]] = {part: [] for part in PARTS}
     numbers: dict[str, int] = {}
     for name, content, text in sounds:
-        if not (said := plain_text(text)):
+        if not (words := plain_text(text)):
             continue
-        place = numbers.setdefault(said, len(numbers)) % EACH
+        place = numbers.setdefault(words, len(numbers)) % EACH
         part = "test" if place in TEST else "dev" if place in DEV else "train"
         (folder / name).write_bytes(content)
-        lines[part].append(f"{name}\t{said}\n")
+        lines[part].append(f"{name}\t{words}\n")
     for part, own in lines.items():
         (folder / f"{part}.tsv").write_text("".join(own), encoding="utf-8")
 

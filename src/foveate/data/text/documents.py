@@ -135,7 +135,7 @@ class Prose:
         A sentence with more words is cut.
         """
         for place, condition, text in self:
-            pieces = (piece for sentence in sentences(text) for piece in _cut(sentence, words))
+            pieces = (piece for sentence in sentences(text) for piece in _cut_sentence(sentence, words))
             for group in _grouped(pieces, words):
                 yield Passage(place, condition, group)
 
@@ -209,7 +209,7 @@ def _grouped(parts: Iterable[str], words: int) -> Iterator[tuple[str, ...]]:
         yield tuple(group)
 
 
-def _cut(sentence: str, words: int) -> Iterator[str]:
+def _cut_sentence(sentence: str, words: int) -> Iterator[str]:
     """A sentence in pieces of `words` words, the last of them shorter."""
     if count_words(sentence) <= words:
         yield sentence

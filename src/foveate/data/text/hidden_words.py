@@ -56,7 +56,7 @@ class HiddenWords(Batching[TokenRow]):
         the cache, which a later training on the same text finds there."""
         rows = keep_rows(
             lambda: map(_to_keep, stream_rows(watched, self.tokenizer, length)),
-            _kept,
+            _cut_row,
             rows_key(passages, self.tokenizer, length, *(["words"] if self.hiding in OF_CHARACTERS else [])),
         )
         return Dataset(passages.name, rows, "rows")
@@ -77,6 +77,6 @@ def _to_keep(row: TokenRow) -> Row:
     return row.tokens, len(row.words), "\n".join([*row.words, row.place])
 
 
-def _kept(tokens: Numbers, words: int, text: str) -> TokenRow:
+def _cut_row(tokens: Numbers, words: int, text: str) -> TokenRow:
     *unknown, place = text.split("\n", words)
     return TokenRow(place, tokens, tuple(unknown))

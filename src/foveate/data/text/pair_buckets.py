@@ -98,7 +98,7 @@ class PairBuckets:
 
     def _buckets(self) -> Iterator[Bucket[TokenPairs]]:
         number = read = too_long = 0
-        for bucket in self._kept_and_new():
+        for bucket in self._cached_and_new():
             number += 1
             read += bucket.prepared.read
             too_long += bucket.prepared.read - len(bucket.prepared)
@@ -113,7 +113,7 @@ class PairBuckets:
                 f"raise the longest sentence"
             )
 
-    def _kept_and_new(self) -> Iterator[Bucket[TokenPairs]]:
+    def _cached_and_new(self) -> Iterator[Bucket[TokenPairs]]:
         number = 0
         while number < len(self._kept):  # which may grow meanwhile
             yield self._kept[number]
@@ -121,17 +121,17 @@ class PairBuckets:
         if self._all_kept:
             return
         pairs = islice(self._text.pairs(), sum(bucket.prepared.read for bucket in self._kept), None)
-        while (found := self._tokenised(pairs)).read:
+        while (found := self._tokenise(pairs)).read:
             bucket = Bucket(found, self._batching, self._text.name, found.place)
-            if number == len(self._kept) and found.tokens + self._kept_tokens() <= KEPT_TOKENS:
+            if number == len(self._kept) and found.tokens + self._cached_tokens() <= KEPT_TOKENS:
                 self._kept.append(bucket)
             number += 1
             yield bucket
 
-    def _kept_tokens(self) -> int:
+    def _cached_tokens(self) -> int:
         return sum(bucket.prepared.tokens for bucket in self._kept)
 
-    def _tokenised(self, pairs: Iterator[Pair]) -> TokenPairs:
+    def _tokenise(self, pairs: Iterator[Pair]) -> TokenPairs:
         """The next pairs; none at the end of the text."""
         pieces, read = [], 0
         while piece := list(islice(pairs, min(PIECE, self._size - read))):

@@ -161,7 +161,7 @@ class ParallelText(StreamedText):
                     first_empty = first_empty or pair.line
             left_out = self._left_out()
             if not kept and left_out:
-                raise UserError(f"{self.name}: no pair is left; left out: {_told(left_out)}")
+                raise UserError(f"{self.name}: no pair is left; left out: {_list_counts(left_out)}")
             if not kept:
                 raise UserError(f"{self.name}: none of the {empty:,} pairs has text on both sides")
             self._counts = PairCounts(kept, empty, first_empty, left_out)
@@ -171,12 +171,12 @@ class ParallelText(StreamedText):
     def report(self) -> str:
         """One line for the user: how many pairs there are, and how many were left out and why."""
         counts = self.check()
-        told = f"{self.name}: {counts.kept:,} pairs"
+        report = f"{self.name}: {counts.kept:,} pairs"
         if counts.empty:
-            told += f", {counts.empty:,} left out for an empty side (first on line {counts.first_empty})"
+            report += f", {counts.empty:,} left out for an empty side (first on line {counts.first_empty})"
         if counts.left_out:
-            told += f"; left out: {_told(counts.left_out)}"
-        return told
+            report += f"; left out: {_list_counts(counts.left_out)}"
+        return report
 
     def _lines(self) -> Iterator[Pair]:
         for line, (source, target) in enumerate(self._read(), 1):
@@ -184,7 +184,7 @@ class ParallelText(StreamedText):
                 yield Pair(line, _tidy(source), _tidy(target))
 
 
-def _told(left_out: Mapping[str, int]) -> str:
+def _list_counts(left_out: Mapping[str, int]) -> str:
     most_first = sorted(left_out.items(), key=lambda item: -item[1])
     return ", ".join(f"{count:,} {reason}" for reason, count in most_first)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
+from foveate.data.tokens.library_panics import UNREADABLE, panics_as_errors
 from foveate.data.tokens.public_settings import obey_settings
 from foveate.data.tokens.tokenizers import SubwordTokenizer, is_own, load_tokenizer, open_library, read_tokenizer
 from foveate.errors import UserError
@@ -76,13 +76,13 @@ class BertTokenizer:
         return max(self._tokenizer.get_vocab().values(), default=-1)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        with told_in_one_line(UNREADABLE):
+        with panics_as_errors(UNREADABLE):
             encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids of a text between its begin and end, and where each begins and ends in it; (0, 0) for those."""
-        with told_in_one_line(UNREADABLE):
+        with panics_as_errors(UNREADABLE):
             found = self._tokenizer.encode(text, add_special_tokens=False)
         around = [(0, 0)]
         return [*self.begin, *found.ids, *self.end], [*around, *found.offsets, *around]

@@ -35,11 +35,11 @@ class ChatML:
         if not messages or messages[0].role != "system":
             messages = [Message("system", self.system), *messages]
         texts = [f"{message.role}\n{message.content}" for message in messages]
-        *said, gap, assistant = tokenizer.encode_inside([*texts, "\n", "assistant\n"])
-        return [token for text in said for token in (start, *text, end, *gap)] + [start, *assistant]
+        *encoded, gap, assistant = tokenizer.encode_inside([*texts, "\n", "assistant\n"])
+        return [token for text in encoded for token in (start, *text, end, *gap)] + [start, *assistant]
 
     def turn(self, text: str) -> str:
-        """A chat as text, up to where the assistant begins: what follows the last end of a message, the user said.
+        """A chat as text, up to where the assistant begins: what follows the last end of a message, the user messages.
 
         Where the assistant has begun already, the text stays as it is.
         """

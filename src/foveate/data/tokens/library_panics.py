@@ -20,7 +20,7 @@ def is_panic(error: BaseException) -> bool:
 
 
 @contextmanager
-def told_in_one_line(what: str) -> Iterator[None]:
+def panics_as_errors(what: str) -> Iterator[None]:
     """Turn a panic into a UserError that begins with `what`, and drop what the library writes about it by itself.
 
     A regular expression that backtracks without end is one: the library gives it up after some seconds.
@@ -55,5 +55,5 @@ def _standard_error_if_no_panic() -> Iterator[None]:
                 os.dup2(own, 2)
                 os.close(own)
                 held.seek(0)
-                if not panicked and (said := held.read()):
-                    os.write(2, said)
+                if not panicked and (output := held.read()):
+                    os.write(2, output)

@@ -10,7 +10,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from foveate.data.text.scripts import continues_word
-from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
+from foveate.data.tokens.library_panics import UNREADABLE, panics_as_errors
 from foveate.data.tokens.public_settings import CONFIG, obey_settings, read_settings
 from foveate.data.tokens.sentencepiece_model import MODEL, NAMES, load_sentencepiece
 from foveate.data.tokens.tokenizers import open_library
@@ -56,7 +56,7 @@ class PublicTokenizer:
             if (folder / VOCABULARY).is_file() and (folder / MERGES).is_file():
                 return cls(obey_settings(byte_level(str(folder / VOCABULARY), str(folder / MERGES)), folder), config)
             if (folder / MODEL).is_file():
-                with told_in_one_line(f"{folder / MODEL} is damaged"):
+                with panics_as_errors(f"{folder / MODEL} is damaged"):
                     return cls(load_sentencepiece(folder / MODEL, config), {**NAMES, **config})
         except UserError:
             raise
@@ -85,27 +85,27 @@ class PublicTokenizer:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts, with the special tokens that the model expects around a text."""
         self._tokenizer.encode_special_tokens = False
-        with told_in_one_line(UNREADABLE):
+        with panics_as_errors(UNREADABLE):
             return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
 
     def encode_inside(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of parts of a text, without special tokens; the names of these in a text are ordinary characters."""
         self._tokenizer.encode_special_tokens = True
-        with told_in_one_line(UNREADABLE):
+        with panics_as_errors(UNREADABLE):
             found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in found]
 
     def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids of a text and, for each, where it begins and ends in it; (0, 0) for those that were added."""
         self._tokenizer.encode_special_tokens = False
-        with told_in_one_line(UNREADABLE):
+        with panics_as_errors(UNREADABLE):
             encoding = self._tokenizer.encode(text)
         return encoding.ids, encoding.offsets
 
     def types(self, text: str) -> list[int]:
         """Of each of these ids the segment that it belongs to, by the tokenizer's own form."""
         self._tokenizer.encode_special_tokens = False
-        with told_in_one_line(UNREADABLE):
+        with panics_as_errors(UNREADABLE):
             return self._tokenizer.encode(text).type_ids
 
     @property
@@ -116,7 +116,7 @@ class PublicTokenizer:
     def pair(self, first: str, second: str) -> tuple[list[int], list[int]]:
         """The ids of two texts in one row, and the segment of each, by the tokenizer's own form."""
         self._tokenizer.encode_special_tokens = False
-        with told_in_one_line(UNREADABLE):
+        with panics_as_errors(UNREADABLE):
             found = self._tokenizer.encode(first, second)
         return found.ids, found.type_ids
 

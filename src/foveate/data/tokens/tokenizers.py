@@ -8,7 +8,7 @@ from typing import Any, Literal
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from foveate.data.text.scripts import continues_word, in_word
-from foveate.data.tokens.library_panics import told_in_one_line
+from foveate.data.tokens.library_panics import panics_as_errors
 from foveate.data.tokens.word_cache import WordCache
 from foveate.data.tokens.word_counts import WordCounts
 from foveate.errors import UserError
@@ -71,7 +71,7 @@ class SubwordTokenizer:
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         texts = [self._tokenizer.id_to_token(token) or UNKNOWN for token in tokens]
-        return [_shown(text, before) for text, before in zip(texts, ["", *texts], strict=False)]
+        return [_piece_name(text, before) for text, before in zip(texts, ["", *texts], strict=False)]
 
     def units(self, text: str) -> list[str]:
         """What no subword reaches across, see WORDS: words, each with '▁' for the space before it."""
@@ -222,7 +222,7 @@ def open_library(path: Path) -> Tokenizer:
     check_file(path)
     damaged = f"{path} is not a tokenizer, or is damaged"
     try:
-        with told_in_one_line(damaged):
+        with panics_as_errors(damaged):
             return Tokenizer.from_file(str(path))
     except UserError:
         raise
@@ -235,7 +235,7 @@ def is_own(tokenizer: Tokenizer) -> bool:
     return tuple(tokenizer.id_to_token(number) for number in range(len(SPECIAL))) == SPECIAL
 
 
-def _shown(piece: str, before: str) -> str:
+def _piece_name(piece: str, before: str) -> str:
     """A piece for a picture: a letter or digit right after another, or after an apostrophe, continues a word."""
     if piece in SPECIAL or piece == SPACE:
         return piece

@@ -89,7 +89,7 @@ def names(config: BertConfig) -> dict[str, str]:
 def transformers(config: BertConfig, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A state of ours as that of transformers' model with the same head: BertForMaskedLM, BertModel (none), ..."""
     table = names(config)
-    found = {_renamed(name, table): value for name, value in state.items()}
+    found = {_rename(name, table): value for name, value in state.items()}
     return found | {copy: found[name] for copy, name in _COPIES.items() if name in found}
 
 
@@ -106,7 +106,7 @@ def foveate(config: BertConfig, state: Mapping[str, Tensor], fresh_head: bool = 
     With `fresh_head` only the tensors of the body are taken. Raises UserError for a tensor that is missing or unknown,
     and for an output layer that is not the one that the config ties it to.
     """
-    given = _given(state)
+    given = _modern_names(state)
     words = _words_of(given)
     if config.head == "words" and not fresh_head and (own := _own_outputs(given, words if config.tie else "")):
         raise UserError(f"the tensor '{own[0]}' is another than the one that it is tied to")
@@ -115,7 +115,7 @@ def foveate(config: BertConfig, state: Mapping[str, Tensor], fresh_head: bool = 
         given = dict.fromkeys(_TIED, given[words]) | given
     prefix, table, found, used = words.removesuffix(_WORDS), names(config), {}, {*_TIED}
     for name in expected(config):
-        theirs = _renamed(name, table)
+        theirs = _rename(name, table)
         if not name.startswith("head."):
             theirs = prefix + theirs.removeprefix("roberta.").removeprefix("bert.")
         elif fresh_head:
@@ -132,12 +132,12 @@ def foveate(config: BertConfig, state: Mapping[str, Tensor], fresh_head: bool = 
 
 def untie(config: BertConfig, state: Mapping[str, Tensor]) -> BertConfig:
     """The config for a state of theirs: without tied embeddings where the output layer has weights of its own."""
-    given = _given(state)
+    given = _modern_names(state)
     own = [name for name in _own_outputs(given, _words_of(given)) if name in _TIED]
     return replace(config, tie=False) if own and config.head == "words" else config
 
 
-def _given(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _modern_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A state of theirs, with today's names of the parts of norms."""
     return {name.replace(".gamma", ".weight").replace(".beta", ".bias"): value for name, value in state.items()}
 
@@ -228,7 +228,7 @@ def _leaves(module: str) -> tuple[str, ...]:
     return ("weight",) if module in ("embedding", "token_types") else ("weight", "bias")
 
 
-def _renamed(name: str, table: Mapping[str, str]) -> str:
+def _rename(name: str, table: Mapping[str, str]) -> str:
     if name in table:
         return table[name]
     module, _, leaf = name.rpartition(".")

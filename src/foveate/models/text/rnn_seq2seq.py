@@ -25,7 +25,7 @@ from foveate.nn import (
     Recurrent,
     RecurrentDecoderState,
     WordStates,
-    named_score,
+    make_score,
     reverse_rows,
     tie_output,
     word_embeddings,
@@ -168,7 +168,7 @@ def _decoder(config: RNNSeq2SeqConfig, source_width: int) -> FixedVectorDecoder 
 
     if config.score == "none":
         return FixedVectorDecoder(recurrent, config.width, every_step=config.fixed_vector == "every")
-    score = named_score(config.score, config.width, source_width, config.score_activation)
+    score = make_score(config.score, config.width, source_width, config.score_activation)
     select, window = _selection(config), _window(config)
     if config.score_from == "before":
         inputs = config.width + source_width + config.embedding

@@ -11,7 +11,7 @@ from foveate.contracts import Picture
 from foveate.data.dataset import Dataset
 from foveate.data.worlds.episodes import Level
 from foveate.errors import UserError
-from foveate.forms.actions import Acted, ActOptions, WorldOptions
+from foveate.forms.actions import ActOptions, LevelActions, WorldOptions
 from foveate.forms.inputs import check_length
 from foveate.tasks.acting.episodes import stream_and_view, watch_episode, watch_steps
 from foveate.tasks.acting.replay import ReplayBatches
@@ -67,11 +67,11 @@ class Agent(Skill):
         if not isinstance(examples[0], Level):
             self.processor.writes.check_recordings(self.processor.reads, examples)
         answers = self.answer_examples(examples, options, console)
-        if options.picture is not None and isinstance(answers[0], Acted):
+        if options.picture is not None and isinstance(answers[0], LevelActions):
             self._animate(answers[0], options.picture)
         return [one.line for one in answers], self.processor.writes.metrics(answers, examples)
 
-    def _animate(self, acted: Acted, path: Path) -> None:
+    def _animate(self, acted: LevelActions, path: Path) -> None:
         from foveate.viewer.episodes import write_gif  # imports matplotlib, which takes a while
 
         try:
@@ -81,7 +81,7 @@ class Agent(Skill):
 
     # -- looking
 
-    def picture(self, answer: Acted) -> Picture:
+    def picture(self, answer: LevelActions) -> Picture:
         """What the agent saw at each step, under its attention."""
         from foveate.viewer.episodes import draw  # imports matplotlib, which takes a while
 
@@ -92,7 +92,7 @@ class Agent(Skill):
         """A look at the agent in a level: a map for each view. Raises UserError for an input that is not a level."""
         reads = self.processor.reads
         (acted,) = self.answer_prepared([reads.prepare(reads.receive(given, self.name))], ActOptions())
-        if not isinstance(acted, Acted):
+        if not isinstance(acted, LevelActions):
             raise UserError(acted.reason)
         sight, views, (rows, columns), streams = watch_steps(self, acted, sites)
         if not sight.sites:

@@ -11,7 +11,7 @@ import torch
 
 from foveate.data.worlds.named import open_world
 from foveate.decoding.acting import stack_observations
-from foveate.forms.actions import Acted
+from foveate.forms.actions import LevelActions
 from foveate.sight import Sight, look
 from foveate.tasks.skill import Skill
 
@@ -29,7 +29,7 @@ class Watched(NamedTuple):
     """For each stream of the model `same_views` of what it reads."""
 
 
-def watch_steps(agent: Skill, acted: Acted, sites: Sequence[str] | None = None) -> Watched:
+def watch_steps(agent: Skill, acted: LevelActions, sites: Sequence[str] | None = None) -> Watched:
     """A sight of an agent that acts again as it acted."""
     model: Any = agent.model
     reads = agent.processor.reads
@@ -53,7 +53,7 @@ def watch_steps(agent: Skill, acted: Acted, sites: Sequence[str] | None = None) 
     return Watched(sight, shown[:, :height, :width], model.grid_size(*size), streams)
 
 
-def watch_episode(agent: Skill, acted: Acted) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+def watch_episode(agent: Skill, acted: LevelActions) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """The level before each action, the views (T, h, w, 3), and the attention to them (T, rows, columns), the mean of
     all streams."""
     world = open_world(acted.level.world, acted.level.seed)

@@ -49,7 +49,7 @@ def _fields(recipe: Any) -> dict[str, Any]:
     return dict(models.config_class(recipe.preset.family).__dataclass_fields__)
 
 
-class Tuned(Skill):
+class TunedModel(Skill):
     """A language model that was tuned."""
 
     @property

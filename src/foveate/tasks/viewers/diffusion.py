@@ -32,7 +32,7 @@ TEXT = "encoder_hidden_states"
 
 
 @dataclass
-class Drawn:
+class PipelineRun:
     """A drawing, and what its models read meanwhile."""
 
     image: Any
@@ -82,8 +82,8 @@ class PipelineViewer:
             result.picture = lambda: word_strip(shown, words, sights, ratio)
         return result
 
-    def _draw(self, caption: str) -> Drawn:
-        drawn = Drawn(None, [], {})
+    def _draw(self, caption: str) -> PipelineRun:
+        drawn = PipelineRun(None, [], {})
         encoders = {name: part for name, part in self.pipeline.components.items() if name.startswith("text_encoder")}
         hooks = [denoiser(self.pipeline).register_forward_pre_hook(_Note(drawn.calls), with_kwargs=True)]
         for name, part in encoders.items():
@@ -104,7 +104,7 @@ class PipelineViewer:
         drawn.image = found.images[0]
         return drawn
 
-    def _chosen(self, drawn: Drawn) -> list[tuple[tuple, dict[str, Any]]]:
+    def _chosen(self, drawn: PipelineRun) -> list[tuple[tuple, dict[str, Any]]]:
         """The calls of evenly spread steps, each for the caption alone."""
         count = len(drawn.calls)
         each = max(1, round(count / self.steps))  # a pipeline may call its model twice a step, for guidance
@@ -127,7 +127,7 @@ class PipelineViewer:
         )
         return part_joint(sight, text, ratio, first)
 
-    def _words(self, drawn: Drawn, count: int | None) -> list[str]:
+    def _words(self, drawn: PipelineRun, count: int | None) -> list[str]:
         """The names of the text's positions: tokens where it is known which encoder made them, else their numbers."""
         if count is None:
             return []

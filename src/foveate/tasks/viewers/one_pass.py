@@ -59,8 +59,8 @@ def _note(config: Any, logits: Tensor) -> str:
         return f"Prediction: {', '.join(f'{number:.3f}' for number in logits.tolist())}"
     shares = logits.sigmoid() if scores == "sigmoid" else logits.softmax(-1)
     best = shares.topk(min(MOST, len(shares)))
-    told = (
+    labels = (
         f"{one_line(str(names.get(place, place)))} ({share:.2f})"
         for share, place in zip(best.values.tolist(), best.indices.tolist(), strict=True)
     )
-    return f"Prediction: {', '.join(told)}"
+    return f"Prediction: {', '.join(labels)}"

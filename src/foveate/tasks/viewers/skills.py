@@ -11,7 +11,7 @@ from foveate.nn import longest_sequence
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.language_model import LanguageModel
 from foveate.tasks.skill import Skill, nothing_to_see
-from foveate.viewer.protocol import Grown, Input, LookResult
+from foveate.viewer.protocol import ContinuedText, Input, LookResult
 
 
 class SkillViewer:
@@ -39,10 +39,10 @@ class LanguageViewer(SkillViewer):
 
     chats = False
 
-    def write(self, text: str, count: int, chat: bool) -> Grown:
+    def write(self, text: str, count: int, chat: bool) -> ContinuedText:
         """The text with at most `count` more of the likeliest tokens."""
         found = self.skill.run(text, method="greedy", length_factor=0.0, length_extra=count)
-        return Grown(found.text, found.ended)
+        return ContinuedText(found.text, found.ended)
 
 
 class CompleterViewer(SkillViewer):
@@ -64,13 +64,13 @@ class CompleterViewer(SkillViewer):
             found.title = make_title(self._template.last_of_user(given)) or found.title
         return found
 
-    def write(self, text: str, count: int, chat: bool) -> Grown:
+    def write(self, text: str, count: int, chat: bool) -> ContinuedText:
         """The text with at most `count` more of the likeliest tokens."""
         if chat and self._template is not None:
             text = self._template.turn(text)
         found = self.skill.run(text, max_new_tokens=count)
         end = f"{ChatML.end}\n" if chat and found.ended else ""
-        return Grown(text + found.text + end, found.ended)
+        return ContinuedText(text + found.text + end, found.ended)
 
 
 def viewer_of(skill: Skill) -> SkillViewer:

@@ -126,7 +126,7 @@ class Explorer:
 
     async def begin(self, request: Request) -> Response:
         """Queue a look at an input."""
-        takes, viewer = self._viewer.takes, self._asked(request)
+        takes, viewer = self._viewer.takes, self._requested_model(request)
         body = await read_json_body(request, self._limits.body_bytes(takes))
         given = parse_input(body, takes, self._limits.file_bytes)
         name = self._sessions.new_name()
@@ -138,7 +138,7 @@ class Explorer:
             del self._jobs[each]
         return JSONResponse({"id": name}, 202)
 
-    def _asked(self, request: Request) -> ModelViewer:
+    def _requested_model(self, request: Request) -> ModelViewer:
         """The model that a request names."""
         if "model" not in request.query_params:
             return self._viewer
