@@ -1,36 +1,65 @@
-"""What run folders of earlier versions say of their data, in the forms of this one."""
+"""Run folders of version 0.2 open in this one: one folder of each task that it had."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
-from foveate.forms.processor import load_processor
-from foveate.tasks import find_task
-from foveate.tasks.upgrade import upgrade_processor
+import foveate
+from foveate.run_dir import CONFIG, WEIGHTS
+from foveate.tasks.upgrade import UPGRADES
 
-CHANGES = {"augment": True, "move": 0.125, "colour": 0.0, "erase": 0.0, "operations": 0, "magnitude": 9.0, "mixup": 0.0}
-FORMAT = {"size": 28, "channels": 1}
-
-WRITTEN: dict[str, dict[str, Any]] = {
-    "classify-image": {**CHANGES, "format": FORMAT, "labels": {"Bag": 5485, "Coat": 5473}},
-    "classify-sound": {
-        "log_mel": {"rate": 8000, "bands": 40, "window": 0.025, "step": 0.01},
-        "frames": 96,
-        "labels": {"a": 15, "b": 15},
-        "augment": True,
-    },
-}
-"""The processor.json of each task that version 0.2 wrote, beside a config.json with an architecture."""
+FOLDERS = Path(__file__).parent / "version_0_2"
+"""A file for each task, which version 0.2 trained for three steps on made examples: the JSON files of the run folder,
+and the types and shapes of its tensors."""
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-def test_a_folder_of_version_0_2(name: str, tmp_path: Path) -> None:
-    (tmp_path / "processor.json").write_text(json.dumps(WRITTEN[name]))
-    (tmp_path / "config.json").write_text(json.dumps({"task": name, "architecture": {"classes": 2, "max_length": 9}}))
-    task = find_task(name)
-    found = load_processor(type(task.reads), type(task.writes), tmp_path, lambda place: upgrade_processor(name, place))
-    assert found.writes.labels == WRITTEN[name]["labels"]
-    assert found.reads.augment
-    assert found.sizes()["classes"] == 2
+def write_folder(task: str, place: Path) -> dict[str, Any]:
+    """Write the folder of a task with random weights; its files by name."""
+    saved = json.loads((FOLDERS / f"{task}.json").read_text())
+    for name, values in saved["files"].items():
+        (place / name).write_text(json.dumps(values))
+    tensors = {
+        name: torch.randn(shape).abs().mul(0.02).to(getattr(torch, kind))
+        for name, (kind, *shape) in saved["tensors"].items()
+    }
+    save_file(tensors, place / WEIGHTS, saved["metadata"])
+    files: dict[str, Any] = saved["files"]
+    return files
+
+
+def numbers_in(values: Any) -> set[Any]:
+    """The numbers and texts at any depth of a JSON value."""
+    if isinstance(values, dict):
+        return set().union({*values}, *map(numbers_in, values.values()))
+    if isinstance(values, list):
+        return set().union(*map(numbers_in, values))
+    return {values}
+
+
+def test_there_is_a_folder_of_each_task() -> None:
+    assert {path.stem for path in FOLDERS.iterdir()} == UPGRADES.keys()
+
+
+@pytest.mark.parametrize("task", UPGRADES)
+def test_a_folder_of_version_0_2(task: str, tmp_path: Path) -> None:
+    files = write_folder(task, tmp_path)
+    skill = foveate.load(tmp_path)
+    assert skill.task.name == task
+    before = files[CONFIG]
+    for name, value in before["architecture"].items():
+        if hasattr(skill.model.config, name) and not isinstance(value, dict | list):
+            assert getattr(skill.model.config, name) == value, name
+    assert skill.recipe.training.steps == before["recipe"]["training"]["steps"] == 3
+    assert [str(path) for path in skill.recipe.examples.data] == before["recipe"]["examples"]["data"]
+
+    # What the old files said that the task had learned is in the new processor.
+    skill.save(tmp_path / "again")
+    again = (tmp_path / "again" / "processor.json").read_text()
+    for name in ("labels", "characters", "words", "sights", "thresholds", "palette", "codec"):
+        for values in (files.get("processor.json", {}).get(name), files.get("labels.json", {}).get("counts")):
+            assert numbers_in(values) - {None} <= numbers_in(json.loads(again)), name
+    assert foveate.load(tmp_path / "again").model.config == skill.model.config
