@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if own_process:
         end_with_parent()
-        sys.stderr = _Forgiving(sys.stderr)  # type: ignore[assignment]
+        sys.stderr = _Forgiving(sys.stderr)
         gc.freeze()  # what is imported by now stays to the end, and need not be looked through for garbage
     try:
         if arguments[:1] == ["help"]:  # `help VERB` is `VERB --help`, as people know it from git

@@ -90,7 +90,7 @@ def _answers(asked: Report) -> Section:
     """Answers the inputs with the trained model, and draws where it looked."""
     task = tasks.load(asked.folder, "cpu")
     given = getattr(task, "expand", list)(list(asked.input))
-    answered = list(zip(given, task.answer(given), strict=True))  # type: ignore[call-arg]
+    answered = list(zip(given, task.answer(given), strict=True))
     pictures = [(text, figure) for text, answer in answered if (figure := task.picture(answer)) is not None]
     return Section("Answers", [[text, answer.line] for text, answer in answered], pictures)
 

@@ -150,7 +150,7 @@ def fit(features: Float[Tensor, "N C"], labels: Int[Tensor, "N"], classes: int, 
         return value
 
     with torch.enable_grad():
-        optimizer.step(loss)  # type: ignore[arg-type]
+        optimizer.step(loss)
     return classifier
 
 

@@ -115,7 +115,7 @@ class OpenWords(Form):
     @classmethod
     def load(cls: type[Own], values: Any, folder: Path, where: str) -> Own:
         """With the words of the tokenizer's file."""
-        found: Any = super().load(values, folder, where)  # type: ignore[misc]
+        found: Any = super().load(values, folder, where)
         found.tokenizer = open_words(found.tokenizer, found.hiding)
         loaded: Own = found
         return loaded

@@ -105,14 +105,14 @@ class MatchedTexts(SourceText):
         sides = (self.words,) if self.shared else self.tokenizers
         return f"{' and '.join(f'{len(side):,}' for side in sides)} tokens"
 
-    def open(self, given: str) -> Texts:  # type: ignore[override]
+    def open(self, given: str) -> Texts:
         """Both sides of `first<TAB>second`, one of which may be empty. Raises UserError for what is not a pair."""
         first, *others = given.split("\t")
         if len(others) != 1:
             raise UserError(f"{quoted(given)} has {len(others)} tabs, where one tab must separate two texts")
         return first.strip(), others[0].strip()
 
-    def receive(self, given: Input, name: str) -> Texts:  # type: ignore[override]
+    def receive(self, given: Input, name: str) -> Texts:
         """Both texts, given as `first<TAB>second` or as two lines."""
         text = require_text(given, name).strip("\r\n")
         lines = [line for line in text.splitlines() if line.strip()]
@@ -137,25 +137,25 @@ class MatchedTexts(SourceText):
         source, target = (SideTokenizer(own, (), (own.special.end,)) for own in self.tokenizers)
         return PairBuckets(train, RowProcessor(processor, both_sides), (source, target), self.max_length)
 
-    def prepare(self, value: Texts) -> PreparedPair:  # type: ignore[override]
+    def prepare(self, value: Texts) -> PreparedPair:
         sides = zip(self.tokenizers, value, strict=True)
         source, target = (np.array([*own.encode([text])[0], own.special.end], np.int32) for own, text in sides)
         return PreparedPair(source, target, value)
 
-    def cost(self, prepared: TokenPair | PreparedPair) -> int:  # type: ignore[override]
+    def cost(self, prepared: TokenPair | PreparedPair) -> int:
         """The tokens of the first text; the second ones are the cost of the target."""
         return len(prepared.source)
 
     def places(self, prepared: PreparedPair) -> int:
         return max(len(prepared.source), len(prepared.target))
 
-    def positions(self, prepared: PreparedPair) -> int:  # type: ignore[override]
+    def positions(self, prepared: PreparedPair) -> int:
         return self.places(prepared)
 
     def batch(self, inputs: dict[str, Tensor], targets: dict[str, Tensor], weight: Tensor) -> Batch:
         return MatchBatch(inputs, targets, weight, "pairs")
 
-    def tensors(  # type: ignore[override]
+    def tensors(
         self, prepared: Sequence[TokenPair | PreparedPair], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
         found: dict[str, Tensor] = {}
@@ -164,7 +164,7 @@ class MatchedTexts(SourceText):
             found[name], found[f"{name}_lengths"] = padded(rows, own.special.pad)
         return found, Changes()
 
-    def longer_than_training(self, prepared: PreparedPair) -> bool:  # type: ignore[override]
+    def longer_than_training(self, prepared: PreparedPair) -> bool:
         return self.places(prepared) - 1 > self.max_length
 
     def names_of(self, prepared: PreparedPair) -> tuple[list[str], list[str]]:

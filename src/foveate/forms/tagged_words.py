@@ -128,11 +128,11 @@ class TaggedWords(ReadText):
         known = f"{self.lexicon.repeated:,} words of {len(self.lexicon.words):,} known by themselves"
         return f"{known}, the others by their spelling"
 
-    def open(self, given: str) -> Words | None:  # type: ignore[override]
+    def open(self, given: str) -> Words | None:
         """Words (punctuation marks too) that spaces separate; None without any."""
         return tuple(split_words(given)) or None
 
-    def receive(self, given: Input, name: str) -> Words:  # type: ignore[override]
+    def receive(self, given: Input, name: str) -> Words:
         return tuple(split_words(super().receive(given, name)))
 
     def value(self, example: Tagged) -> Words:
@@ -164,7 +164,7 @@ class TaggedWords(ReadText):
         report = f"{train.name}: {left_out} for more than {limit}"
         return PreparedBuckets(train.name, prepared, places, processor, report)
 
-    def prepare(self, value: Words) -> Any:  # type: ignore[override]
+    def prepare(self, value: Words) -> Any:
         return self._prepared([value])[0]
 
     def prepare_all(self, dataset: Dataset[Tagged]) -> Prepared:
@@ -195,7 +195,7 @@ class TaggedWords(ReadText):
     def positions(self, prepared: Any) -> int:
         return self.cost(prepared)
 
-    def tensors(  # type: ignore[override]
+    def tensors(
         self, prepared: Sequence[Any], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
         if self.tokenizer is None:

@@ -132,13 +132,13 @@ class PairText(Text):
         row = [*before, *first, *between]
         return JoinedPair(np.array([*row, *second, *behind], np.int32), len(row))
 
-    def prepare(self, value: Pair) -> JoinedPair:  # type: ignore[override]
+    def prepare(self, value: Pair) -> JoinedPair:
         return self.join(*self.words.encode(list(value)))
 
-    def cost(self, prepared: JoinedPair) -> int:  # type: ignore[override]
+    def cost(self, prepared: JoinedPair) -> int:
         return len(prepared.tokens)
 
-    def positions(self, prepared: JoinedPair) -> int:  # type: ignore[override]
+    def positions(self, prepared: JoinedPair) -> int:
         return len(prepared.tokens)
 
     def tensors(  # type: ignore[override]
@@ -150,7 +150,7 @@ class PairText(Text):
             inputs["token_types"] = padded(second, 0)[0]
         return inputs, changes
 
-    def longer_than_training(self, prepared: JoinedPair) -> bool:  # type: ignore[override]
+    def longer_than_training(self, prepared: JoinedPair) -> bool:
         return super().longer_than_training(prepared.tokens)
 
     def names(self, prepared: JoinedPair) -> list[str]:  # type: ignore[override]

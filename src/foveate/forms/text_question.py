@@ -126,7 +126,7 @@ class AskedText(Text):
         report = f"{train.name}: {left_out} for texts of more than {limit}" if len(prepared) < len(train) else ""
         return PreparedBuckets(train.name, prepared, places, processor, report)
 
-    def prepare(self, value: PassageQuestion) -> AskedTokens:  # type: ignore[override]
+    def prepare(self, value: PassageQuestion) -> AskedTokens:
         text, question = self._encode(list(value))
         return AskedTokens(text, question, value[1])
 
@@ -135,14 +135,14 @@ class AskedText(Text):
         unknown = [self.words.special.unknown]
         return [np.array(found or unknown, np.int32) for found in self.words.encode(texts)]
 
-    def cost(self, prepared: AskedTokens) -> int:  # type: ignore[override]
+    def cost(self, prepared: AskedTokens) -> int:
         """1: a batch is this many questions."""
         return 1
 
     def places(self, prepared: AskedTokens) -> int:
         return len(prepared.text)
 
-    def positions(self, prepared: AskedTokens) -> int:  # type: ignore[override]
+    def positions(self, prepared: AskedTokens) -> int:
         return len(prepared.text)
 
     def tensors(  # type: ignore[override]
@@ -154,7 +154,7 @@ class AskedText(Text):
         inputs = {"source": source, "source_lengths": source_lengths}
         return {**inputs, "target": target, "target_lengths": target_lengths}, Changes()
 
-    def longer_than_training(self, prepared: AskedTokens) -> bool:  # type: ignore[override]
+    def longer_than_training(self, prepared: AskedTokens) -> bool:
         return len(prepared.text) > self.max_length
 
     def names(self, prepared: AskedTokens) -> list[str]:  # type: ignore[override]

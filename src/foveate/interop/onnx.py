@@ -64,7 +64,7 @@ def export_onnx(model: nn.Module, sample: Sample, others: Sequence[Mapping[str, 
     runtime = _packages()
     names = list(sample.inputs)
     wrapped = WithoutOutput(model, names)
-    dynamic = torch.export.Dim.DYNAMIC  # type: ignore[attr-defined]
+    dynamic = torch.export.Dim.DYNAMIC
     shapes = tuple(dict.fromkeys(sample.free.get(name, {}), dynamic) for name in names)
     with warnings.catch_warnings(), _quiet(), _exportable_attention(), torch.no_grad():
         warnings.simplefilter("ignore")

@@ -191,7 +191,7 @@ class Task:
         kind: Any = make_dataclass(
             "Flags",
             [("start", start, field(default=None))],
-            bases=(Recipe[kinds],),  # type: ignore[misc]
+            bases=(Recipe[kinds],),
             kw_only=True,
         )
         kind.__doc__ = f"{self.about}{CONFIG_HELP}"

@@ -22,7 +22,7 @@ def recompute_blocks(model: nn.Module) -> None:
         raise UserError("the model has no blocks that could be computed again: leave recompute out")
     for block in blocks:
         # Bound to the block, so that a copy of the model computes with its own weights.
-        block.forward = partial(_compute, block, block.forward)  # type: ignore[method-assign]
+        block.forward = partial(_compute, block, block.forward)
 
 
 def _compute(block: nn.Module, forward: Any, *given: Any, **named: Any) -> Any:

@@ -104,7 +104,7 @@ class CaptionedScenes(Sequence[CaptionedImage]):
 
     def __getitem__(self, number: int) -> CaptionedImage:  # type: ignore[override]
         if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]  # type: ignore[return-value]
+            return [self[one] for one in range(*number.indices(len(self)))]
         number = range(len(self))[number]
         if number not in self._known:
             self._known[number] = describe(self._scenes[number], self._language)

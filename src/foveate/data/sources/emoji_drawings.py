@@ -51,7 +51,7 @@ class DrawnScenes(Sequence[CaptionedImage]):
 
     def __getitem__(self, place: int) -> CaptionedImage:  # type: ignore[override]
         if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(self._count))]  # type: ignore[return-value]
+            return [self[one] for one in range(*place.indices(self._count))]
         if not -self._count <= place < self._count:
             raise IndexError(place)
         number = self._first + place % self._count

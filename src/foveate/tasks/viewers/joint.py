@@ -67,7 +67,7 @@ def text_is_first(model: nn.Module, run: Callable[[Tensor], Any], given: Tensor,
         with torch.inference_mode(), look(model, sites=sites[:1]) as sight:
             run(text)
         site = sight[sight.sites[0]]
-        found.append(site.keys.read(site.calls[0].span).float())  # type: ignore[union-attr]
+        found.append(site.keys.read(site.calls[0].span).float())
     change = (found[0] - found[1]).abs().flatten(0, -3).mean((0, -1))
     length = given.shape[1]
     return bool(change[:length].mean() >= change[-length:].mean())

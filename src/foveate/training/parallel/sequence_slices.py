@@ -87,7 +87,7 @@ class OnSlice(ParallelStyle):
                 local, device_mesh, x.placements, run_check=False, shape=x.shape, stride=x.stride()
             )
 
-        module.forward = forward  # type: ignore[method-assign]
+        module.forward = forward
         return module
 
 

@@ -172,6 +172,6 @@ def _use_local(layer: nn.Module, name: str) -> Callable[..., None]:
     """
 
     def use(*_: Any) -> None:
-        layer.__dict__[name] = layer._parameters[name].to_local()  # type: ignore[union-attr, operator]
+        layer.__dict__[name] = layer._parameters[name].to_local()  # type: ignore[union-attr]
 
     return use

@@ -141,4 +141,4 @@ def _inflate(block: bytes, shapes: list[tuple[int, ...]], sizes: list[int]) -> l
         parts = planes[start : start + length * size].reshape(size, *shape).astype(np.uint32)
         numbers.append(sum(part << (8 * place) for place, part in enumerate(parts)))
         start += length * size
-    return numbers  # type: ignore[return-value]
+    return numbers
