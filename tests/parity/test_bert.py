@@ -1,13 +1,19 @@
 """BERT and RoBERTa against transformers: the same logits, losses and gradients from the same weights, both ways."""
 
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import foveate
 from foveate.errors import UserError
 from foveate.interop.keys import bert
+from foveate.interop.public_folder import read_folder, write_folder
 
 SIZES = {"vocabulary": 17, "classes": 7, "width": 20, "heads": 5, "feedforward": 28, "layers": 3, "max_length": 13}
 
@@ -54,10 +60,19 @@ def pair(request: pytest.FixtureRequest) -> tuple[nn.Module, nn.Module]:
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.uniform_(-0.5, 0.5)
-    missing, unexpected = theirs.load_state_dict(bert.transformers(ours.config, ours.state_dict()), strict=False)
+    missing, unexpected = theirs.load_state_dict(public(ours, ours.state_dict()), strict=False)
     assert not unexpected
     assert not [name for name in missing if "position_ids" not in name]
     return ours, theirs
+
+
+def public(ours: nn.Module, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A state of ours by transformers' names; those of a model without a head have no prefix there."""
+    key_map = bert.key_map(ours.config)
+    found = key_map.to_public(state)
+    if ours.config.head == "none":
+        return {name.removeprefix(key_map.prefix): value for name, value in found.items()}
+    return found | {copy: found[name] for copy, name in key_map.tied.items()}
 
 
 def theirs_given(theirs: nn.Module, tokens: Tensor, types: Tensor, side: str, **more: Tensor) -> object:
@@ -91,7 +106,7 @@ def test_logits_and_gradients(pair: tuple[nn.Module, nn.Module], side: str) -> N
     (expected * weights).sum().backward()
     gradients = {name: parameter.grad for name, parameter in ours.named_parameters(remove_duplicate=False)}
     others = {name: parameter.grad for name, parameter in theirs.named_parameters(remove_duplicate=False)}
-    for name, value in bert.transformers(ours.config, gradients).items():
+    for name, value in public(ours, gradients).items():
         torch.testing.assert_close(value, others[name], atol=1e-9, rtol=0, msg=name)
 
 
@@ -116,37 +131,68 @@ def test_the_tensors_come_back_as_they_were(pair: tuple[nn.Module, nn.Module]) -
     ours, theirs = pair
     state = theirs.state_dict()
     body = next(name for name in state if name.endswith("embeddings.LayerNorm.weight")).split("LayerNorm")[0]
-    back = bert.foveate(ours.config, {**state, f"{body}position_ids": torch.arange(13)})
+    back = bert.key_map(ours.config).to_ours({**state, f"{body}position_ids": torch.arange(13)})
     assert back.keys() == ours.state_dict().keys()
     for name, value in ours.state_dict().items():
         assert torch.equal(back[name], value), name
 
 
-def test_the_body_of_a_checkpoint_with_another_head() -> None:
+def saved(model: nn.Module, folder: Path, changes: Callable[[dict[str, Tensor]], dict[str, Tensor]]) -> Path:
+    """The folder of a model of ours whose tensors were changed."""
+    write_folder(folder, "bert", model, {})
+    save_file(changes(load_file(folder / "model.safetensors")), folder / "model.safetensors")
+    return folder
+
+
+def test_the_body_of_a_checkpoint_with_another_head(tmp_path: Path) -> None:
     words = foveate.create("bert-base", **SIZES)
-    text = foveate.create("bert-base", **SIZES, head="text")
-    state = bert.transformers(words.config, words.state_dict())
-    body = bert.foveate(text.config, state, fresh_head=True)
-    assert {*body} == {name for name in text.state_dict() if not name.startswith("head.")}
-    with pytest.raises(UserError, match=r"the tensor 'bert\.pooler\.dense\.weight' is missing"):
-        bert.foveate(text.config, state)
-    with pytest.raises(UserError, match=r"the tensor 'bert\.encoder\.layer\.3\.attention' is unknown"):
-        bert.foveate(words.config, {**state, "bert.encoder.layer.3.attention": torch.zeros(1)})
+    folder = saved(words, tmp_path / "words", lambda state: state)
+    body = read_folder(folder, body=True).model.state_dict()
+    assert {*body} == {name for name in words.state_dict() if not name.startswith("head.")}
+    assert all(torch.equal(words.state_dict()[name], value) for name, value in body.items())
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["BertForQuestionAnswering"]}))
+    assert read_folder(folder, body=True).model.state_dict().keys() == body.keys()
+    with pytest.raises(UserError, match="is a BertForQuestionAnswering; foveate runs BertModel"):
+        read_folder(folder)
+    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["BertForSequenceClassification"]}))
+    with pytest.raises(UserError, match=r"lacks the tensor 'bert\.pooler\.dense\.bias' and 3 more"):
+        read_folder(folder)
+    with pytest.raises(UserError, match=r"unknown tensor 'bert\.encoder\.layer\.3\.attention'"):
+        read_folder(
+            saved(words, tmp_path / "more", lambda own: own | {"bert.encoder.layer.3.attention": torch.ones(1)})
+        )
 
 
-def test_old_names_of_norms_and_a_file_without_the_tied_weights() -> None:
+def test_old_names_of_norms(tmp_path: Path) -> None:
     model = foveate.create("bert-base", **SIZES)
-    state = bert.transformers(model.config, model.state_dict())
-    old = {
-        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
-        for name, value in state.items()
-        if not name.startswith("cls.predictions.decoder")
-    }
-    back = bert.foveate(model.config, old)
+    renames = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+
+    def older(state: dict[str, Tensor]) -> dict[str, Tensor]:
+        found = {}
+        for name, value in state.items():
+            for new, old in renames.items():
+                name = name.replace(new, old)
+            found[name] = value
+        return found
+
+    back = read_folder(saved(model, tmp_path, older)).model.state_dict()
     assert all(torch.equal(back[name], value) for name, value in model.state_dict().items())
+
+
+def test_the_bias_of_words_under_either_name(tmp_path: Path) -> None:
+    model = foveate.create("bert-base", **SIZES)
+    with torch.no_grad():
+        model.head.output.bias.uniform_()
+
+    def decoder(state: dict[str, Tensor]) -> dict[str, Tensor]:
+        return state | {"cls.predictions.decoder.bias": state.pop("cls.predictions.bias")}
+
+    back = read_folder(saved(model, tmp_path, decoder)).model.state_dict()
+    assert torch.equal(back["head.output.bias"], model.head.output.bias)
 
 
 def test_roberta_has_no_pairs() -> None:
     model = foveate.create("roberta-base", **SIZES, head="pair")
     with pytest.raises(UserError, match="RoBERTa has no head 'pair'"):
-        bert.transformers(model.config, model.state_dict())
+        bert.key_map(model.config)

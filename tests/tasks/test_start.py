@@ -24,7 +24,7 @@ from foveate.data.text.labelled import LabelledText
 from foveate.errors import UserError
 from foveate.forms.answers import NoOptions
 from foveate.forms.prose import passages_of
-from foveate.interop.keys import bert
+from foveate.interop.public_folder import read_folder
 from foveate.tasks.classify import TASK as CLASSIFY
 from foveate.tasks.classify_image import TASK as CLASSIFY_IMAGE
 from foveate.tasks.language import TASK as LANGUAGE
@@ -70,8 +70,7 @@ def recipe(out: Path, start: Path, steps: int = 40, **architecture: object) -> R
 def test_the_body_is_theirs_and_the_head_is_new(folder: Path, tmp_path: Path) -> None:
     task = recipe(tmp_path, folder)
     model = Lesson(CLASSIFY, task).build(vocabulary=1, classes=3)
-    state = read_tensors(folder / "model.safetensors").tensors
-    body = bert.foveate(model.config, state, fresh_head=True)
+    body = read_folder(folder, body=True).model.state_dict()
     assert len(body) > 30
     assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in body.items())
     assert (model.config.head, model.config.classes) == ("text", 3)
@@ -125,11 +124,11 @@ def test_on_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "gpt2"}, "is of a model of the type 'gpt2', but must be bert or roberta"),
+        ({"model_type": "gpt2"}, "is a BertModel; foveate runs GPT2LMHeadModel"),
         ({"hidden_act": "swish"}, "has the hidden_act 'swish'; foveate's models have gelu, "),
         ({"is_decoder": True}, "is of a decoder"),
-        ({"num_hidden_layers": 3}, r"the tensor 'encoder\.layer\.2\.attention\.self\.query\.weight' is missing"),
-        ({"num_hidden_layers": 1}, r"the tensor 'encoder\.layer\.1\.[a-zA-Z.]*' is unknown"),
+        ({"num_hidden_layers": 3}, r"lacks the tensor 'bert\.encoder\.layer\.2\.[a-zA-Z.]*' and 15 more"),
+        ({"num_hidden_layers": 1}, r"has the unknown tensor 'bert\.encoder\.layer\.1\.[a-zA-Z.]*'"),
         ({"num_attention_heads": "five"}, "has the num_attention_heads 'five', which cannot be"),
     ],
 )

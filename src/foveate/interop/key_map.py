@@ -90,12 +90,23 @@ class KeyMap:
     """What the names of the body's tensors begin with; files of the body alone lack it."""
 
     @classmethod
-    def of(cls, names: Mapping[str, str]) -> "KeyMap":
+    def of(
+        cls,
+        names: Mapping[str, str],
+        tied: Mapping[str, str] | None = None,
+        ignored: tuple[str, ...] = (),
+        prefix: str = "",
+    ) -> "KeyMap":
         """The table where all tensors are equal: our names, each with the public one."""
-        return cls(tuple(Entry((ours,), public) for ours, public in names.items()))
+        return cls(tuple(Entry((ours,), public) for ours, public in names.items()), tied or {}, ignored, prefix)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Our name of each tensor or module, with the public one."""
+        return {part: entry.public for entry in self.entries for part in entry.ours}
 
     def to_public(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """A state of ours under the public names, tied tensors included. KeyError for a tensor without an entry."""
+        """A state of ours under the public names, with tied tensors. KeyError for a tensor without an entry."""
         entries = {name: (entry, place) for entry in self.entries for place, name in enumerate(entry.ours)}
         found = {}
         for name in state:
@@ -109,6 +120,8 @@ class KeyMap:
         entries = {entry.public: entry for entry in self.entries}
         found: dict[str, Tensor] = {}
         for name, tensor in self.complete(state).items():
+            if name in self.tied and not _has(entries, name):
+                continue  # a copy that our models do not have
             entry, leaf = _look_up(entries, name)
             parts = entry.transform.split(tensor, len(entry.ours))
             found |= {part + leaf: value for part, value in zip(entry.ours, parts, strict=True)}
@@ -121,7 +134,8 @@ class KeyMap:
         for name, tensor in state.items():
             if not any(fnmatchcase(name, pattern) for pattern in self.ignored):
                 found[name if whole or name in self._outside else self.prefix + name] = tensor
-        return found | {copy: found[name] for copy, name in self.tied.items() if name in found and copy not in found}
+        pairs = [*self.tied.items(), *((name, copy) for copy, name in self.tied.items())]
+        return found | {name: found[other] for name, other in pairs if other in found and name not in found}
 
     def untied(self, state: Mapping[str, Tensor]) -> list[str]:
         """The tied tensors that a complete state has with other numbers than the ones that they are tied to."""
@@ -135,12 +149,15 @@ class KeyMap:
 
     def renamed(self, names: Iterable[str]) -> dict[str, str]:
         """The public name of each of our tensors."""
-        entries = {part: entry.public for entry in self.entries for part in entry.ours}
         found = {}
         for name in names:
-            public, leaf = _look_up(entries, name)
+            public, leaf = _look_up(self.names, name)
             found[name] = public + leaf
         return found
+
+
+def _has(table: Mapping[str, Row], name: str) -> bool:
+    return name in table or name.rpartition(".")[0] in table
 
 
 def _look_up(table: Mapping[str, Row], name: str) -> tuple[Row, str]:

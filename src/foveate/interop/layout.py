@@ -25,7 +25,10 @@ class Layout:
     write_config: Callable[[Any], dict[str, Any]]
     """The inverse, with "model_type" and "architectures"."""
     aliases: Callable[[Any], Mapping[str, str]] = lambda config: {}
-    """Other public names of modules, such as those of older files, each with the one that the table has."""
+    """Other public names of modules and of their parameters, such as those of older files, each with the one that the
+    table has."""
+    heads: tuple[str, ...] = ()
+    """Patterns of public tensors that are not of the body, whichever head a file has."""
     image_processor: str = ""
     """The class of transformers that reads the images of such a model; empty for one that reads none."""
 

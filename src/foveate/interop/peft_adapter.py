@@ -35,7 +35,8 @@ def write_adapter(
     """Write the updates, and the head from a model's `state`. UserError for a model that transformers has not."""
     if config.head != "text" or config.pooling != "first":
         raise UserError("transformers' classifier reads the first token: train with --architecture.pooling first")
-    names = bert.names(config)
+    key_map = bert.key_map(config)
+    names = key_map.names
     tensors, layers, ranks = {}, set(), set()
     for name, tensor in updates.items():
         layer, _, side = name.rpartition(".")
@@ -50,7 +51,7 @@ def write_adapter(
         )
     (rank,) = ranks
     head = {theirs for ours, theirs in names.items() if ours.startswith("head.")}
-    for name, tensor in bert.transformers(config, state).items():
+    for name, tensor in key_map.to_public(state).items():
         if name.rpartition(".")[0] in head:
             tensors[PREFIX + name] = tensor.contiguous()
     values = {

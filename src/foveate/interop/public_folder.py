@@ -4,6 +4,7 @@ import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from foveate.nn import skip_init
 from foveate.tensor_files import read_tensors
 
 MODEL_TYPES = {
+    "bert": "foveate.interop.keys.bert",
+    "roberta": "foveate.interop.keys.bert",
     "gpt2": "foveate.interop.keys.gpt",
     "openai-gpt": "foveate.interop.keys.gpt",
     "gpt_neox": "foveate.interop.keys.gpt_neox",
@@ -79,20 +82,23 @@ def header_of(folder: Path) -> PublicHeader:
     return from_dict(PublicHeader, read_json(where) if where.is_file() else {}, str(where), others=True)
 
 
-def layout_of(folder: Path) -> Layout:
-    """The layout of a folder's model. UserError where we have no equal model."""
+def layout_of(folder: Path, any_head: bool = False) -> Layout:
+    """The layout of a folder's model. UserError where we have no equal model, or not with its head."""
     if not (folder / run_dir.CONFIG).is_file():
         refuse_adapters(folder)
     header = header_of(folder)
     kind = header.model_type
     if kind not in MODEL_TYPES:
         raise UserError(
-            f"{folder} holds a model of the type '{kind}'; foveate runs {', '.join((*MODEL_TYPES, 'bert', 'roberta'))} "
+            f"{folder} holds a model of the type '{kind}'; foveate runs {', '.join(MODEL_TYPES)} "
             "(`foveate look` opens others with transformers)"
         )
     layout: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
-    if wrong := [name for name in header.architectures or () if name not in layout.architectures]:
-        raise UserError(f"{folder} is a {wrong[0]}; foveate runs {', '.join(layout.architectures)}")
+    wrong = [name for name in header.architectures or () if name not in layout.architectures]
+    if wrong and not (any_head and layout.heads):
+        begin = wrong[0].partition("For")[0].removesuffix("Model")
+        known = [name for name in layout.architectures if name.startswith(begin)] or layout.architectures
+        raise UserError(f"{folder} is a {wrong[0]}; foveate runs {', '.join(known)}")
     return layout
 
 
@@ -102,10 +108,10 @@ def reads_images(kind: Any) -> bool:
 
 
 def head_of(folder: Path) -> str:
-    """Returns what the model in a folder predicts: "words", a label of the "text" or of each of its "tokens", a "label"
-    of an image, "boxes" in it, or "none"."""
-    named = header_of(folder).architectures
-    return layout_of(folder).architectures[named[0]] if named else "words"
+    """Returns what the model in a folder predicts: "words", a label of the "text", of a "pair" of texts or of each of
+    its "tokens", a "label" of an image, "boxes" in it, or "none"."""
+    known, named = layout_of(folder).architectures, header_of(folder).architectures
+    return known[named[0] if named else next(iter(known))]
 
 
 def layout_for(family: str) -> Layout:
@@ -127,22 +133,29 @@ def check_tokenizer(largest: int, model: Any) -> None:
         )
 
 
-def read_folder(folder: Path) -> PublicModel:
-    """The model in a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
-    layout = layout_of(folder)
+def read_folder(folder: Path, body: bool = False) -> PublicModel:
+    """The model in a folder, with its head; or its `body` alone, whichever head it has.
+
+    Raises UserError, one line, for whatever is missing, damaged or unknown.
+    """
+    layout = layout_of(folder, any_head=body)
     where = folder / run_dir.CONFIG
     values = read_json(where)
     files = weight_files(folder)
     config = layout.read_config(values, str(where))
-    if (head := head_of(folder)) != "words":
+    if (head := "none" if body and layout.heads else head_of(folder)) != "words":
         config.classes = len(label_names(values, str(where)))
         if hasattr(config, "head"):
             config.head = head
         if hasattr(config, "label_bias"):
             config.label_bias = head == "tokens"
-    parts = [read_tensors(file).tensors for file in files]
+    tensors = {name: value for file in files for name, value in read_tensors(file).tensors.items()}
     aliases = layout.aliases(config)
-    given = {_rename(name, aliases): value for part in parts for name, value in part.items()}
+    given = {_rename(name, aliases): value for name, value in tensors.items()}
+    if head == "none":
+        given = {
+            name: value for name, value in given.items() if not any(fnmatchcase(name, one) for one in layout.heads)
+        }
     key_map = _key_map(layout, config, given, folder)
     state = key_map.complete(given)
     with torch.device("meta"):
@@ -151,7 +164,7 @@ def read_folder(folder: Path) -> PublicModel:
     counters = (name for name in wanted if name.endswith(COUNTER))
     state |= {name: torch.zeros((), dtype=torch.long) for name in counters if name not in state}
     _check(state, wanted, key_map, folder)
-    with skip_init():
+    with skip_init(), torch.device("cpu"):
         model = models.build(layout.family, config)
     model.load_state_dict(key_map.to_ours(state))
     return PublicModel(layout.family, model.eval(), values)
@@ -161,19 +174,19 @@ def _key_map(layout: Layout, config: Any, given: Mapping[str, Tensor], folder: P
     """The table of tensors. A file whose output matrix is another than the embeddings unties them in the config, or is
     refused where our models cannot have both."""
     key_map = layout.key_map(config)
-    if own := key_map.untied(key_map.complete(given)):
-        if not hasattr(config, "tie"):
-            other = key_map.tied[own[0]]
-            raise UserError(f"{folder}: '{own[0]}' differs from '{other}', but a {layout.family} has one for both")
+    if key_map.untied(key_map.complete(given)) and getattr(config, "tie", False):
         config.tie = False
         key_map = layout.key_map(config)
+    if own := key_map.untied(key_map.complete(given)):
+        other = key_map.tied[own[0]]
+        raise UserError(f"{folder}: '{own[0]}' differs from '{other}', but a {layout.family} has one for both")
     return key_map
 
 
 def _rename(name: str, aliases: Mapping[str, str]) -> str:
-    """The name of a tensor, whose module may have another one in the table."""
+    """The name of a tensor, whose module or parameter may have another one in the table."""
     module, dot, leaf = name.rpartition(".")
-    return f"{aliases[module]}{dot}{leaf}" if module in aliases else name
+    return f"{aliases.get(module, module)}{dot}{aliases.get(leaf, leaf)}"
 
 
 def write_folder(folder: Path, family: str, model: nn.Module, more: Mapping[str, Any]) -> None:
@@ -184,7 +197,10 @@ def write_folder(folder: Path, family: str, model: nn.Module, more: Mapping[str,
     layout, config = layout_for(family), model.config
     values = {**layout.write_config(config), **more, "torch_dtype": "float32"}
     key_map = layout.key_map(config)
-    state = {name: value for name, value in key_map.to_public(model.state_dict()).items() if name not in key_map.tied}
+    public = key_map.to_public(model.state_dict())
+    state = {name: value for name, value in public.items() if name not in key_map.tied}
+    if not getattr(config, "tie", True):  # then transformers ties nothing, not even two names of one bias
+        state |= {copy: public[name].clone() for copy, name in key_map.tied.items()}
     write_tensors(folder, state, values)
 
 
@@ -199,7 +215,8 @@ def write_tensors(folder: Path, state: Mapping[str, Tensor], values: Mapping[str
 
 def _check(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], key_map: KeyMap, folder: Path) -> None:
     """UserError for tensors that are missing, unknown or of another shape."""
-    for kind, names in (("lacks the", wanted.keys() - state.keys()), ("has the unknown", state.keys() - wanted.keys())):
+    unknown = state.keys() - wanted.keys() - key_map.tied.keys()
+    for kind, names in (("lacks the", wanted.keys() - state.keys()), ("has the unknown", unknown)):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise UserError(

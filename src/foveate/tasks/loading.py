@@ -40,10 +40,6 @@ def opener(folder: Path) -> Any:
     if is_public(folder):
         if reads_images(folder):
             return ImageFolders(folder)
-        if header_of(folder).model_type in ("bert", "roberta"):
-            from foveate.tasks.hf import openers
-
-            return openers.bert_opener(folder)
         if header_of(folder).model_type == "whisper":
             from foveate.tasks.hf import whisper
 

@@ -15,8 +15,7 @@ from foveate.errors import UserError
 from foveate.forms.public_text import PublicText
 from foveate.forms.tagged_words import Tags
 from foveate.forms.text_pair import PairText
-from foveate.interop.keys import bert
-from foveate.interop.public_folder import write_folder, write_tensors
+from foveate.interop.public_folder import write_folder
 from foveate.tasks.completion.exporting import public_pair_tokenizer, public_tokenizer
 from foveate.tasks.skill import Skill
 
@@ -64,8 +63,7 @@ def write_bert(folder: Path, model: nn.Module, values: Mapping[str, Any]) -> Non
     config: Any = model.config
     if config.position_offset is not None and (pad := values["pad_token_id"]) != 1:
         raise UserError(f"transformers' RoBERTa counts positions from a padding token 1, but here it is {pad}")
-    config_json = {**bert.write_config(config), **values, "torch_dtype": "float32"}
-    write_tensors(folder, bert.without_copies(config, model.state_dict()), config_json)
+    write_folder(folder, "bert", model, values)
 
 
 def _tokenizer(skill: Skill) -> PublicTokenizer:

@@ -6,19 +6,17 @@ from typing import Any
 
 from rich.console import Console
 
-from foveate.data.tokens.public_tokenizer import ROLES, PublicTokenizer
+from foveate.data.tokens.public_tokenizer import ROLES
 from foveate.errors import UserError
 from foveate.forms.answers import NoOptions
 from foveate.forms.blanks import FillOptions
 from foveate.forms.form import InputForm
 from foveate.forms.processor import Processor
 from foveate.forms.public_blanks import OWN_NAMES, BertBlanks, PublicFilledBlanks, XLNetBlanks
-from foveate.interop.public_folder import check_tokenizer, read_folder
 from foveate.tasks.cloze import TASK
 from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.filler import Filler
-from foveate.tasks.hf.reader import read_bert
-from foveate.training.hardware import choose_device
+from foveate.tasks.hf.reader import open_public
 
 
 class PublicFiller(Filler):
@@ -55,8 +53,8 @@ class WordFiller(PublicFiller):
     @classmethod
     def load(cls, folder: Path | str, device: str = "cpu") -> Any:
         """The model of a folder. Raises UserError, one line, for what is missing or damaged."""
-        model, tokenizer, _ = read_bert(Path(folder), "words", device)
-        return cls.of(Path(folder), "bert", model, BertBlanks(tokenizer=tokenizer), tokenizer)
+        public, tokenizer = open_public(Path(folder), device)
+        return cls.of(Path(folder), public.family, public.model, BertBlanks(tokenizer=tokenizer), tokenizer)
 
 
 class XLNetFiller(PublicFiller):
@@ -65,10 +63,8 @@ class XLNetFiller(PublicFiller):
     @classmethod
     def load(cls, folder: Path | str, device: str = "cpu") -> Any:
         """The model of a folder. Raises UserError, one line, for what is missing or damaged."""
-        found, tokenizer = read_folder(Path(folder)), PublicTokenizer.load(Path(folder))
-        check_tokenizer(tokenizer.largest, found.model)
+        public, tokenizer = open_public(Path(folder), device)
         for role in OWN_NAMES.values():
             if role not in tokenizer.special:
                 raise UserError(f"the tokenizer in {folder} names no {ROLES[role]} in tokenizer_config.json")
-        model = found.model.to(choose_device(device))
-        return cls.of(Path(folder), "xlnet", model, XLNetBlanks(tokenizer=tokenizer), tokenizer)
+        return cls.of(Path(folder), public.family, public.model, XLNetBlanks(tokenizer=tokenizer), tokenizer)

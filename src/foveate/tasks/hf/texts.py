@@ -22,7 +22,7 @@ from foveate.tasks import find_task
 from foveate.tasks.checkpoint import public_recipe
 from foveate.tasks.embedder import Embedder
 from foveate.tasks.hf.pooling import lowercases, read_max_length, read_pooling, read_prompt
-from foveate.tasks.hf.reader import open_public
+from foveate.tasks.hf.reader import open_public, token_types
 from foveate.tasks.run_config import RunConfig
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.weights import open_start
@@ -71,9 +71,9 @@ class TextFolders:
 
 def labeller(head: str, folder: Path, device: str) -> Skill:
     """A model that gives labels: to texts, to pairs of texts, or to the words of a text."""
-    public, tokenizer, types = open_public(folder, head, device)
+    public, tokenizer = open_public(folder, device)
     joins = isinstance(tokenizer, BertTokenizer) or tokenizer.joins_pairs
-    own = {"tokenizer": tokenizer, "types": types, "pairs": public.family in PAIRED and joins}
+    own = {"tokenizer": tokenizer, "types": token_types(public), "pairs": public.family in PAIRED and joins}
     where = str(folder / run_dir.CONFIG)
     named = head != "pair" or any(not name.startswith("LABEL_") for name in _own_labels(public.values))
     names = label_names(public.values, where) if named else list(NEXT)
@@ -104,9 +104,9 @@ def bert_embedder(folder: Path, device: str) -> Skill:
 def token_embedder(folder: Path, device: str) -> Skill:
     """A model without a head, of which the mean of a text's tokens, or the first of them, is the vector."""
     pooling, normalized = read_pooling(folder)
-    public, tokenizer, types = open_public(folder, "none", device)
+    public, tokenizer = open_public(folder, device)
     writes = PooledTokens(normalized, pooling)
-    reads = PublicText(tokenizer=tokenizer, types=types, **_prompt(folder))
+    reads = PublicText(tokenizer=tokenizer, types=token_types(public), **_prompt(folder))
     return skill_of(Embedder, "embed", public, folder, Processor(reads, writes))
 
 

@@ -1,7 +1,7 @@
 """Trained weights to begin a training from: a run folder, a Hugging Face folder of a BERT, or weights by name."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,16 +13,15 @@ from foveate import models, run_dir
 from foveate.config import from_dict
 from foveate.contracts import Tokenizer
 from foveate.data.text.files import digest
-from foveate.data.tokens.bert_tokenizer import BertTokenizer, load_text_tokenizer
+from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
-from foveate.interop.keys import bert
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import read_folder, reads_images
 from foveate.interop.weight_files import weight_files
+from foveate.tasks.hf.reader import open_tokenizer
 from foveate.tasks.run_config import RunConfig, describe
 from foveate.tasks.start.shared_parts import part_names
-from foveate.tensor_files import read_tensors
 
 NOT_OF_A_BODY = ("head", "predict", "pooling", "label_bias")
 """Fields of a config that its head decides."""
@@ -115,8 +114,7 @@ def open_start(place: Path | str) -> Start:
         return _run_folder(folder)
     if not (folder / run_dir.CONFIG).is_file():
         raise UserError(f"{place} is not a folder of a trained model: it has no {run_dir.CONFIG}")
-    values = read_json(folder / run_dir.CONFIG)
-    return _run_folder(folder) if "format" in values else _public_folder(folder, values)
+    return _run_folder(folder) if "format" in read_json(folder / run_dir.CONFIG) else _public_folder(folder)
 
 
 def _run_folder(folder: Path) -> Start:
@@ -128,17 +126,10 @@ def _run_folder(folder: Path) -> Start:
     return Start(folder, [found.weights], run.family, config, found.tensors, tokenizer, run)
 
 
-def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
-    if reads_images(values.get("model_type")):
-        public, files = read_folder(folder), weight_files(folder)
-        return Start(folder, files, public.family, public.model.config, public.model.state_dict(), None)
-    config, files = bert.read_config(values, str(folder / run_dir.CONFIG)), weight_files(folder)
-    parts = [read_tensors(file).tensors for file in files]
-    try:
-        body = bert.foveate(config, {name: value for part in parts for name, value in part.items()}, fresh_head=True)
-    except UserError as error:
-        raise UserError(f"{folder}: {error}") from None
-    return Start(folder, files, "bert", config, body, BertTokenizer.load(folder))
+def _public_folder(folder: Path) -> Start:
+    public = read_folder(folder, body=True)
+    tokenizer = None if reads_images(public.values.get("model_type")) else open_tokenizer(folder, public)
+    return Start(folder, weight_files(folder), public.family, public.model.config, public.model.state_dict(), tokenizer)
 
 
 def _sizes(config: Any) -> dict[str, Any]:
