@@ -117,7 +117,7 @@ def train_words(
     """Learns the `size` most frequent words (see WORDS), the four special entries included; any other is unknown.
 
     A word that occurs once is not learned, so that a model meets unknown words in training. Raises UserError when there
-    is not text.
+    is no text.
     """
     trainer = trainers.WordLevelTrainer(
         vocab_size=size, min_frequency=2, special_tokens=[*SPECIAL, *special], show_progress=False
