@@ -183,7 +183,7 @@ class Skill:
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Output:
         """The model's output for a batch of inputs, without gradients."""
-        with torch.inference_mode(), FiniteOutputs(self.model, self.name):
+        with torch.inference_mode():
             return self.model(**self.on_device(inputs))
 
     def on_device(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -282,7 +282,8 @@ class Skill:
         dataset = self.processor.reads.usable(self.test_examples(part_to_measure(data), options))
         if console is not None:
             console.print(dataset.report, markup=False, highlight=False)
-        return self.compare(dataset, options, console)
+        with FiniteOutputs(self.model, self.name):
+            return self.compare(dataset, options, console)
 
     def compare(self, dataset: Dataset[Any], options: Any, console: Console | None = None) -> Evaluation:
         """The metrics of the model on a dataset beside those of the baselines."""

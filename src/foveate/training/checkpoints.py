@@ -28,7 +28,7 @@ from foveate import bundle
 from foveate.bundle import MODEL
 from foveate.config import from_dict
 from foveate.errors import UserError
-from foveate.files import parse_json, written
+from foveate.files import as_read, parse_json, written
 from foveate.tensor_files import read_metadata, write_tensors
 from foveate.tensor_parts import TensorParts, folders_of, parts_of, read_whole
 from foveate.training.checkpoint_state import (
@@ -75,7 +75,7 @@ class Checkpoints:
         self.latest: Progress | None = None
         """The progress in the last checkpoint that was written or read."""
         # Through JSON, so that it compares equal to values from a file.
-        self.fixed = json.loads(json.dumps({**flat(identity), **settings.fixed()}))
+        self.fixed = as_read({**flat(identity), **settings.fixed()})
 
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step:08d}.safetensors"
@@ -244,7 +244,7 @@ class Checkpoints:
         if step in self._wrong:
             raise UserError(f"{path} is damaged: one of its parts is not what was written")
         try:
-            fixed, progress = (parse_json(metadata[part], path) for part in ("fixed", "progress"))
+            fixed, progress = (parse_json(metadata[part], path, finite=False) for part in ("fixed", "progress"))
             return dict(fixed), from_dict(Progress, progress, str(path))
         except UserError:
             raise

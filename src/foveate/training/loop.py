@@ -94,7 +94,7 @@ def train(
             processes.on_main(begin)
         if settings.epochs is not None:
             progress.epoch_length = progress.epoch_length or length_hint(batches)
-        display = Display(console, settings, progress, validation and validation.metric, unit)
+        display = Display(console, settings, progress, validation.metric if validation else None, unit)
         taken = writers(folder, progress.step, settings.tensorboard, callbacks, console) if processes.main else []
         with closing(MetricsLog([*taken, display] if processes.main else [], progress.window)) as metrics_log:
             run = _Run(updater, checkpoints, validation, metrics_log, display, progress, settings, batches)
