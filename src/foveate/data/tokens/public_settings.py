@@ -10,6 +10,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
 
+from foveate.data.tokens.library import copy_of
 from foveate.errors import UserError, show_value
 from foveate.files import parse_json, read_json
 
@@ -49,7 +50,7 @@ def obey_settings(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
     _prefix(table, config, where)
     _surround(table, config, where, tokenizer)
     if json.dumps(table) != before:
-        tokenizer = Tokenizer.from_str(json.dumps(table))
+        tokenizer = copy_of(tokenizer, json.dumps(table))
     _add_tokens(tokenizer, config, folder)
     return tokenizer
 
