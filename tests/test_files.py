@@ -2,12 +2,14 @@
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from foveate import files
 from foveate.errors import UserError
 from foveate.files import read_json, strict_json, written
 
@@ -54,6 +56,25 @@ def test_half_of_a_character_can_be_written_nowhere(tmp_path: Path) -> None:
     (tmp_path / "half.json").write_text(r'{"a": ["b", "\uDE00"]}')
     with pytest.raises(UserError, match=r"half.json is damaged: '.ude00' in a text is half of a character"):
         read_json(tmp_path / "half.json")
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "-1E+400", "[1.5, 2e308]"])
+def test_numbers_of_files_are_finite(number: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(f'{{"a": {number}, "b": 1e-400, "c": "1e999"}}')
+    with pytest.raises(UserError, match=r"a\.json is damaged: \S+ is not a number of JSON"):
+        read_json(tmp_path / "a.json")
+
+
+def test_there_is_one_gate_for_json_and_one_for_tokenizers() -> None:
+    """No other module reads JSON, or opens and calls a tokenizer of the library: see `files` and `library`."""
+    source = Path(files.__file__).parent
+    gates = {
+        r"json\.loads?\b": {source / "files.py"},
+        r"\bTokenizer\.from_|encode_batch|decode_batch": {source / "data" / "tokens" / "library.py"},
+        r"safe_open\(|safetensors\.torch import .*load": {source / "tensor_files.py"},
+    }
+    for call, allowed in gates.items():
+        assert {path for path in source.rglob("*.py") if re.search(call, path.read_text(encoding="utf-8"))} == allowed
 
 
 def test_json_has_neither_infinity_nor_nan() -> None:

@@ -234,7 +234,15 @@ def test_equal_tensors_give_equal_files(tmp_path: Path) -> None:
     assert read_metadata(tmp_path / "0.safetensors")["key 3"] == "ééé"
 
 
-@pytest.mark.parametrize(("tied", "message"), [("[1]", "tied tensors cannot be read"), ('{"a": "b"}', "to 'b', which")])
+@pytest.mark.parametrize(
+    ("tied", "message"),
+    [
+        ("[1]", "not a table of names"),
+        ('[[1, "x"]]', "not a table of names"),
+        ('{"a": 1}', "not a table of names"),
+        ('{"a": "b"}', "to 'b', which"),
+    ],
+)
 def test_damaged_ties(tmp_path: Path, tied: str, message: str) -> None:
     save_file({"x": torch.ones(3)}, tmp_path / "x.safetensors", {"tied": tied})
     with pytest.raises(UserError, match=message):

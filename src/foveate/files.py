@@ -18,8 +18,18 @@ from foveate.errors import UserError
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """How JSON writes a half of a surrogate pair. Without the other one it cannot be written into any file."""
 
-_LIMITS = {"config.json": limits.check_sizes, "processor.json": limits.check_formats}
-"""What looks at the numbers of a model's files before anything is made of them."""
+_EXPONENT = re.compile(r"\d[eE]\+?\d{3}")
+"""What a number has that may be read as infinite."""
+
+_LIMITS = {
+    "config.json": limits.check_sizes,
+    "processor.json": limits.check_formats,
+    "preprocessor_config.json": limits.check_preprocessor,
+    "processor_config.json": limits.check_preprocessor,
+    "tokenizer_config.json": limits.check_tokens,
+    "special_tokens_map.json": limits.check_tokens,
+}
+"""What looks at the values of a model's files before anything is made of them, or another library reads them."""
 
 UNFINISHED = ".foveate-unfinished-"
 """How the names of folders begin in which files are being written."""
@@ -92,8 +102,6 @@ def read_json(path: Path, most: int = limits.FILE) -> dict[str, Any]:
     value = read_json_value(path, most)
     if not isinstance(value, dict):
         raise UserError(f"{path} is damaged: a JSON object was expected, not {type(value).__name__}")
-    if path.name in _LIMITS:
-        _LIMITS[path.name](value, path)
     return value
 
 
@@ -106,13 +114,33 @@ def read_json_value(path: Path, most: int = limits.FILE) -> Any:
         raise UserError(f"could not read {path}: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}") from None
-    return parse_json(text, path)
+    value = parse_json(text, path)
+    if path.name in _LIMITS and isinstance(value, dict):
+        _LIMITS[path.name](value, path)
+    return value
 
 
-def parse_json(text: str, where: Path | str) -> Any:
-    """A JSON value. Raises UserError for what is none, or nested too deeply; `where` stands for it in messages."""
+def read_json_lines(path: Path, most: int = limits.TABLE) -> list[Any]:
+    """The JSON values in the lines of `path` that are not empty, with the same limits and errors."""
+    limits.check_file(path, most)
+    lines = enumerate(path.read_text(encoding="utf-8").split("\n"), 1)
+    return [parse_json(line, f"{path}, line {number}") for number, line in lines if line.strip()]
+
+
+def as_read(value: Any) -> Any:
+    """A tree of plain values as it will be when it was written as JSON and read: with lists instead of tuples."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def parse_json(text: str | bytes, where: Path | str, finite: bool = True) -> Any:
+    """A JSON value. Raises UserError for what is none, or nested too deeply; `where` stands for it in messages.
+
+    NaN and Infinity, which JSON does not have, are refused unless `finite` is False; numbers that are read as infinite
+    too.
+    """
     try:
-        value = json.loads(text)
+        text = text if isinstance(text, str) else text.decode()
+        value = json.loads(text, **(_FINITE if finite else {}), **(_SMALL if finite and _EXPONENT.search(text) else {}))
     except RecursionError:
         raise UserError(f"{where} is damaged: lists or tables are nested too deeply") from None
     except ValueError as error:
@@ -125,6 +153,19 @@ def parse_json(text: str, where: Path | str) -> Any:
             half = error.object[error.start]
             raise UserError(f"{where} is damaged: {half!r} in a text is half of a character") from None
     return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(text)
+
+
+_FINITE: dict[str, Any] = {"parse_constant": _refuse_constant}
+_SMALL: dict[str, Any] = {"parse_float": _finite_number}
 
 
 def strict_json(value: Any) -> str:

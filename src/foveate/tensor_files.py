@@ -56,13 +56,11 @@ def read_tensors(path: Path, prefix: str = "") -> TensorFile:
 def owners(file: Any, path: Path) -> dict[str, str]:
     """The name under which each tensor of an open file lies, tied ones included."""
     own = {name: name for name in file.keys()}  # noqa: SIM118
-    try:
-        tied = dict(parse_json((file.metadata() or {}).get("tied", "{}"), f"{path}, its tied tensors"))
-        unknown = set(tied.values()) - own.keys()
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{path} is damaged: its tied tensors cannot be read: {error}") from None
-    if unknown:
-        raise UserError(f"{path} is damaged: it ties tensors to '{min(map(str, unknown))}', which is not there")
+    tied = parse_json((file.metadata() or {}).get("tied", "{}"), f"{path}, its tied tensors")
+    if not isinstance(tied, dict) or not all(isinstance(owner, str) for owner in tied.values()):
+        raise UserError(f"{path} is damaged: its tied tensors are not a table of names")
+    if unknown := set(tied.values()) - own.keys():
+        raise UserError(f"{path} is damaged: it ties tensors to '{min(unknown)}', which is not there")
     return own | tied
 
 
@@ -76,7 +74,7 @@ def _in_order(path: Path) -> None:
     """Sort a safetensors file's metadata, which the library writes in random order: equal models make equal files."""
     with path.open("r+b") as file:
         size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
+        header = parse_json(file.read(size), path)
         header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
         file.seek(8)
         file.write(json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size))

@@ -29,7 +29,7 @@ def test_pairs_that_share_a_text_are_on_one_side():
         assert len(set(sides(links, held_out=0.3))) == 1
 
 
-def test_the_same_texts_are_held_out_together():
+def test_the_same_texts_are_hold_out_groups():
     texts = [f"text {number % 90}" if number % 3 else f"Text {number % 90}" for number in range(200)]
     held = together(texts, 20)
     found = {}

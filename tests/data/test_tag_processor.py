@@ -42,7 +42,7 @@ def test_inputs_alone() -> None:
     assert torch.equal(found["spellings"][1, 1], torch.tensor(spelling("new")))
 
 
-def test_sentences_that_are_the_same_are_held_out_together() -> None:
+def test_sentences_that_are_the_same_are_hold_out_groups() -> None:
     sentences = [[(f"word {number % 150}", "X")] for number in range(400)]
     rest, held = text(sentences).hold_out_groups(20, lambda sentence: " ".join(sentence.words))
     assert len(rest) + len(held) == 400

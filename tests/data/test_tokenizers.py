@@ -1,5 +1,6 @@
 """Tokenizers: nothing is lost, the reserved ids hold, the same text gives the same vocabulary."""
 
+import json
 import random
 
 import pytest
@@ -139,11 +140,17 @@ def test_files_that_are_no_tokenizer(tokenizer, tmp_path):
         load_tokenizer(path)
     tokenizer.save(path)
     path.write_bytes(path.read_bytes()[:997])
-    with pytest.raises(UserError, match=r"tokenizer\.json is not a tokenizer, or is damaged: "):
+    with pytest.raises(UserError, match=r"tokenizer\.json is damaged: "):
         load_tokenizer(path)
     tokenizer.save(path)
     path.write_text(path.read_text().replace("<start>", "<s>"))
     with pytest.raises(UserError, match="its first entries are not <pad> <start> <end> ⁇"):
+        load_tokenizer(path)
+    tokenizer.save(path)
+    whole = json.loads(path.read_text())
+    whole["model"]["vocab"] |= {max(whole["model"]["vocab"]): 10**6}
+    path.write_text(json.dumps(whole))
+    with pytest.raises(UserError, match=r"is damaged: its entries are not numbered 0, 1, 2, \.\.\.$"):
         load_tokenizer(path)
 
 

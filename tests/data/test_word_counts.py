@@ -37,9 +37,9 @@ def test_few_words_are_counted_exactly() -> None:
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_a_vocabulary_is_that_of_the_texts_themselves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = TRAINERS[name](TEXT, 120, True).to_json()
+    found = TRAINERS[name](TEXT, 120, True).copy().to_str()
     monkeypatch.setattr(WordCounts, "texts", lambda self: iter(TEXT))
-    assert TRAINERS[name](TEXT, 120, True).to_json() == found
+    assert TRAINERS[name](TEXT, 120, True).copy().to_str() == found
 
 
 def test_the_rarest_of_too_many_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,10 @@
 """What every task keeps, whatever it reads and writes: a task is tested by being listed."""
 
 import json
+import math
 import os
 import re
+import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -14,21 +16,24 @@ from typing import Any
 import made_examples
 import numpy as np
 import pytest
+import torch
 from made_examples import Made
 from rich.console import Console
+from torch import Tensor
 
 import foveate
-from foveate import models
+from foveate import models, run_dir
 from foveate.cli import main
 from foveate.errors import UserError, printable
 from foveate.forms.answers import Answer, Failure
 from foveate.forms.form import setting_names
-from foveate.run_dir import WEIGHTS
+from foveate.run_dir import CONFIG, WEIGHTS
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.learning import learn
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.skill import Skill
 from foveate.tasks.task import Task
+from foveate.tensor_files import read_tensors
 from foveate.training import Interrupted
 
 STEPS = 3
@@ -304,6 +309,38 @@ def test_eval(trained: Trained, run: Command) -> None:
     table = run("eval", *data).out
     assert metric.lower() in table.lower().replace(" ", "_")
     assert all(name in table for name in baselines)
+
+
+def give_weights(folder: Path, change: Callable[[Tensor], Tensor]) -> None:
+    """Change each floating-point tensor of a run folder, which stays whole."""
+    weights = read_tensors(folder / WEIGHTS).tensors
+    changed = {name: change(one) if one.is_floating_point() else one for name, one in weights.items()}
+    description = json.loads((folder / CONFIG).read_text())
+    run_dir.save(folder, {name: description[name] for name in description.keys() - {"format", "weights"}}, changed)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_weights_that_are_not_finite_give_no_answer(
+    number: float, trained: Trained, command: Command, tmp_path: Path
+) -> None:
+    shutil.copytree(trained.folder, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints"))
+    give_weights(
+        tmp_path / "run", lambda one: one.index_fill(0, torch.tensor([len(one) - 1]), number) if one.ndim else one
+    )
+    for verb, *given in (("run", trained.inputs[0], *trained.made.flags), ("eval", "--data", *trained.made.data)):
+        ended = command(verb, "run", *given)
+        assert re.fullmatch(r".* its tensor '\S+' has numbers that are not finite: .*", ended.error)
+        assert ended.out == ""
+
+
+def test_numbers_that_overflow_give_no_answer(trained: Trained, command: Command, tmp_path: Path) -> None:
+    """Of finite weights too; where these overflow nothing, there is an answer in numbers."""
+    shutil.copytree(trained.folder, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints"))
+    give_weights(tmp_path / "run", lambda one: one.sign() * 1e38)
+    for verb, *given in (("run", trained.inputs[0], *trained.made.flags), ("eval", "--data", *trained.made.data)):
+        ended = command(verb, "run", *given)
+        assert ended.status == 0 or re.search("not finite|NaN", ended.error)
+        assert not re.search(r"\b(nan|inf)\b", ended.out.lower())
 
 
 def test_a_stopped_training_ends_with_the_same_weights(trained: Trained, tmp_path: Path) -> None:

@@ -215,7 +215,9 @@ def test_a_non_finite_loss_leaves_the_last_checkpoint(tmp_path: Path):
             return output if poison is None else Output(output.logits * poison)
 
     with pytest.raises(
-        UserError, match=r"step 17 stopped: the loss is nan on batch 5 of epoch 1; the weights were not"
+        UserError,
+        match=r"step 17 stopped: the loss is nan on batch 5 of epoch 1; the weights were not changed; try a "
+        r"learning_rate below 0.02, a longer warmup: the same command with it goes on from step 14, or begins again w",
     ):
         run(tmp_path, Model(), Poisoned())
     assert rows(tmp_path)[-1]["step"] <= 16

@@ -131,9 +131,7 @@ def test_a_non_finite_step_changes_nothing_and_names_the_batch(poison: str):
     batch = TinyBatches().batch(0, 4)
     if poison == "loss":
         model.forward = lambda tokens: Output(TinyModel.forward(model, tokens).logits / 0.0 * 0.0)
-        message = (
-            r"step 8 stopped: the loss is nan on batch 4 of epoch 0; the weights were not changed; try a learning_"
-        )
+        message = r"^step 8 stopped: the loss is nan on batch 4 of epoch 0; the weights were not changed$"
     else:
         model.hidden.weight.register_hook(lambda gradient: gradient * torch.inf)
         message = r"step 8 stopped: the norm of the gradient is (nan|inf) on batch 4 of epoch 0; the weights were not"

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from foveate.contracts import Hypothesis
 from foveate.errors import UserError
+from foveate.finite import NotFinite
 from foveate.special_tokens import SpecialTokens
 
 _BLOCK = 128
@@ -71,9 +72,9 @@ def hypothesis(tokens: list[int], log_prob: float, score: float, ended: bool) ->
     return Hypothesis(tokens, log_prob, score, ended)
 
 
-def not_a_number(when: str) -> UserError:
+def not_a_number(when: str) -> NotFinite:
     """The error of a model that returns NaN."""
-    return UserError(f"the model gave NaN {when}; its weights are damaged or diverged")
+    return NotFinite(f"the model gave NaN {when}; its weights are damaged or diverged")
 
 
 def limits(inputs: dict[str, Tensor], max_length: int | Int[Tensor, "B"]) -> Int[Tensor, "B"]:

@@ -3,7 +3,6 @@
 The translators differ only in the attention of their decoder: text, encoder, sizes and number of steps are the same.
 """
 
-import json
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
@@ -27,6 +26,7 @@ from foveate.experiments.gradient_variance import gradient_variance
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
 from foveate.experiments.translation_report import Speeds, TranslatorResult
+from foveate.files import read_json_lines
 from foveate.metrics.translation import quality
 from foveate.tasks import load
 from foveate.tasks.learning import learn
@@ -200,7 +200,7 @@ def _row(
 
 def _last_metrics(path: Path) -> dict[str, float]:
     """The last training row of a metrics log."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = read_json_lines(path)
     return next({name: float(value) for name, value in row.items()} for row in reversed(rows) if "loss" in row)
 
 

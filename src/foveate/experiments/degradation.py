@@ -1,7 +1,6 @@
 """Degradation: deeper plain nets have a higher error in training too; residual nets do not (He et al. 2016, figure 1
 and figure 6, https://arxiv.org/abs/1512.03385)."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from foveate import run_dir, tasks
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import legend_below, line, panels
+from foveate.files import read_json_lines
 from foveate.tasks.loading import recipe
 from foveate.tasks.recipe import Recipe
 from foveate.viewer.plain_figure import PlainFigure
@@ -83,8 +83,7 @@ def _recipe(options: Degradation, preset: str, folder: Path) -> Recipe:
 def read_points(preset: str, log: Path) -> list[ErrorPoint]:
     """The errors that a training's metrics.jsonl tells of. Raises UserError if it tells of no validation."""
     points, since = [], []
-    for text in log.read_text(encoding="utf-8").splitlines():
-        entry = json.loads(text)
+    for entry in read_json_lines(log):
         if "validation" not in entry:
             since.append(entry.get("accuracy"))
             continue

@@ -10,7 +10,7 @@ from torch import nn
 
 from foveate.errors import UserError
 from foveate.experiments.comparison import conditions
-from foveate.files import written
+from foveate.files import read_json, written
 from foveate.training.hardware import wants_bfloat16
 
 
@@ -55,8 +55,8 @@ def conditions_note(paths: Mapping[str, Path]) -> list[str]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        content = read_json(path)
+    except UserError:
         content = None
     if not isinstance(content, dict) or not isinstance(content.get("of"), dict):
         raise UserError(f"{path} is damaged: remove it to measure again")

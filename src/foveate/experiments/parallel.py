@@ -5,7 +5,6 @@ same, but each process keeps a share of the weights. Model parallel: each proces
 examples, and activations are summed.
 """
 
-import json
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from foveate.child_processes import child_environment
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import COLOURS, panels
+from foveate.files import read_json_lines
 
 WAYS = {"one process": "auto", "data parallel": "replicate", "sharded": "shard", "model parallel": "tensor"}
 """What `--parallel` says in each way; the first one is a single process."""
@@ -128,7 +128,7 @@ def _speed(options: Parallel, way: str, width: int, batch_tokens: int) -> float:
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["it said nothing"]
         raise UserError(f"the training of {way} failed: {lines[-1]}")
-    logged = map(json.loads, (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    logged = read_json_lines(folder / "metrics.jsonl")
     return float([line["tokens_per_second"] for line in logged if "tokens_per_second" in line][-1])
 
 

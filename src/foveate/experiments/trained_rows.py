@@ -1,6 +1,5 @@
 """Trains one model for each row of a table, on data by name, and measures its speed beside the others."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from foveate.contracts import label_batch
 from foveate.experiments.comparison import Options
 from foveate.experiments.measurement_cache import measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
+from foveate.files import as_read, read_json_lines
 from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater
 
@@ -65,14 +65,14 @@ def train_row(
     def measure() -> dict[str, Any]:
         kind = tasks.find_task(task).from_json({**values, "out": str(folder)}, "the row")
         tasks.train(kind)
-        lines = map(json.loads, (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-        metrics = next(line["validation"] for line in reversed(list(lines)) if "validation" in line)
+        lines = read_json_lines(folder / "metrics.jsonl")
+        metrics = next(line["validation"] for line in reversed(lines) if "validation" in line)
         parameters = sum(parameter.numel() for parameter in tasks.load(folder).model.parameters())
         return {"metrics": metrics, "parameters": parameters}
 
     console.rule(str(folder))
     measured = measure_once(
-        folder / RESULTS, json.loads(json.dumps(values)), measure, lambda: training_conditions(tasks.load(folder).model)
+        folder / RESULTS, as_read(values), measure, lambda: training_conditions(tasks.load(folder).model)
     )
     return RowResult(**measured)
 

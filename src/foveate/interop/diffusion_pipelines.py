@@ -11,7 +11,7 @@ import torch
 
 from foveate.errors import UserError
 from foveate.files import read_json
-from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
+from foveate.interop.huggingface import LOCAL_ONLY, check_files, import_transformers, short_errors
 
 INDEX = "model_index.json"
 """The file that lists the parts of a pipeline."""
@@ -25,6 +25,7 @@ DENOISERS = ("transformer", "unet")
 
 def load_pipeline(folder: Path, device: torch.device) -> Any:
     """The pipeline of a folder. Raises UserError if it cannot be opened safely, or has no model that removes noise."""
+    check_files(folder)
     index = read_json(folder / INDEX)
     for name, part in index.items():
         if isinstance(part, list) and (len(part) != 2 or part[0] not in LIBRARIES):

@@ -15,8 +15,10 @@ import torch
 from torch import nn
 
 from foveate import run_dir
+from foveate.data.tokens.library import check_growth
+from foveate.data.tokens.public_tokenizer import TOKENIZER
 from foveate.errors import UserError
-from foveate.files import read_json
+from foveate.files import read_json, read_json_value
 from foveate.interop.weight_files import (
     INDEX,
     WHOLE,
@@ -26,6 +28,7 @@ from foveate.interop.weight_files import (
     refuse_adapters,
     shard_names,
 )
+from foveate.limits import check_file
 
 LOCAL_ONLY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 """Options for everything that transformers loads from a folder."""
@@ -33,12 +36,28 @@ LOCAL_ONLY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": Fal
 WEIGHTS = (WHOLE, INDEX)
 """Files with the weights, unless the config names another file."""
 
+READ_WHOLE = (".txt", ".model", ".jinja")
+"""Endings of files beside JSON that transformers reads into memory at once, whatever their sizes."""
+
 MAX_REASON = 200
 """Maximum number of characters of another library's error in an error message."""
 
 
+def check_files(folder: Path) -> None:
+    """Raise UserError for a file in a folder, or in its folders, that another library should not read: of more bytes or
+    with other values than are read here, and a tokenizer that makes texts too long."""
+    for file in sorted(folder.rglob("*")):
+        if file.suffix == ".json":
+            value = read_json_value(file)
+            if file.name == TOKENIZER and isinstance(value, dict):
+                check_growth(value, file)
+        elif file.suffix in READ_WHOLE:
+            check_file(file)
+
+
 def load(folder: Path, device: torch.device) -> nn.Module:
     """The model of a folder with its weights, in evaluation mode. Raises UserError if it cannot be opened safely."""
+    check_files(folder)
     transformers = import_transformers()
     with short_errors(f"transformers {transformers.__version__} cannot open {folder}"):
         config = transformers.AutoConfig.from_pretrained(folder, **LOCAL_ONLY)

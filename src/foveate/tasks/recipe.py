@@ -1,6 +1,5 @@
 """The settings of a training: one plain dataclass for every task. What is done with them is in `learning.py`."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ import tyro
 from typing_extensions import TypeVar
 
 from foveate.errors import UserError, at_least, unknown
+from foveate.files import as_read
 from foveate.forms.form import Form, setting_names
 from foveate.training import Training
 
@@ -90,7 +90,7 @@ class Recipe(Generic[E, R, W, O, A]):
     def as_json(self) -> dict[str, Any]:
         """The recipe as `config.json` keeps it; `Task.from_json` reads it back."""
         parts = {part.name: plain_values(getattr(self, part.name)) for part in fields(self) if part.name != "task"}
-        return dict(json.loads(json.dumps(parts, default=str)))
+        return dict(as_read(parts))
 
 
 def plain_values(value: Any) -> Any:

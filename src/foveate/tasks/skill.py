@@ -20,6 +20,7 @@ from foveate.data.folders import part_to_measure
 from foveate.data.ragged import even_groups
 from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError
+from foveate.finite import FiniteOutputs, check_weights
 from foveate.forms.answers import Answer, Failure, with_changes
 from foveate.forms.checks import check_position_count, without_too_long
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
@@ -66,6 +67,9 @@ class Skill:
     folder: Path | None = None
     """The folder that it was loaded from; None while it is trained."""
     _optimized: dict[Precision, nn.Module] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_weights(self.model, self.name)
 
     # -- what it is
 
@@ -129,10 +133,8 @@ class Skill:
 
     def answer_prepared(self, prepared: Sequence[Any], options: Any) -> list[Any]:
         """The answers to prepared inputs."""
-        found: list[Any] = [None] * len(prepared)
-        for row, answer in self.answers_as_they_come(prepared, options):
-            found[row] = answer
-        return found
+        found = dict(self.answers_as_they_come(prepared, options))
+        return [found[row] for row in range(len(prepared))]
 
     def answers_as_they_come(self, prepared: Sequence[Any], options: Any) -> Iterator[tuple[int, Any]]:
         """The number of each prepared input and its answer, as soon as its batch is done.
@@ -150,7 +152,7 @@ class Skill:
         batches = ((some, self.on_device(reads.tensors(some)[0])) for some in own)
         decided = writes.decide_all(model, batches, options, at_once)
         for group in groups:
-            with torch.inference_mode():
+            with torch.inference_mode(), FiniteOutputs(model, self.name):
                 answers = next(decided)
             yield from zip(group.tolist(), answers, strict=True)
 
@@ -280,7 +282,8 @@ class Skill:
         dataset = self.processor.reads.usable(self.test_examples(part_to_measure(data), options))
         if console is not None:
             console.print(dataset.report, markup=False, highlight=False)
-        return self.compare(dataset, options, console)
+        with FiniteOutputs(self.model, self.name):
+            return self.compare(dataset, options, console)
 
     def compare(self, dataset: Dataset[Any], options: Any, console: Console | None = None) -> Evaluation:
         """The metrics of the model on a dataset beside those of the baselines."""
@@ -317,12 +320,10 @@ class Skill:
 
     def answer_examples(self, examples: Sequence[Any], options: Any, console: Console | None = None) -> list[Any]:
         """The answers to the examples of a dataset, with a bar in the terminal of a console."""
-        found: list[Any] = [None] * len(examples)
         steps = self._examples_as_they_come(examples, options)
         hidden = console is None or not console.is_terminal
-        for number, answer in track(steps, "answering", len(examples), console=console, disable=hidden):
-            found[number] = answer
-        return found
+        found = dict(track(steps, "answering", len(examples), console=console, disable=hidden))
+        return [found[number] for number in range(len(examples))]
 
     def _examples_as_they_come(self, examples: Sequence[Any], options: Any) -> Iterator[tuple[int, Any]]:
         reads = self.processor.reads

@@ -20,6 +20,7 @@ class Transcriber(Skill):
     """What is read are sounds of any length; those that are longer than all of the training are cut."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if hasattr(self.model, "speller"):
             self.processor.writes.decoder = "speller"
 

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from foveate import run_dir
 from foveate.config import from_dict
 from foveate.errors import UserError
-from foveate.files import parse_json
+from foveate.files import as_read, parse_json, written
 from foveate.run_dir import MODEL
 from foveate.tensor_files import read_metadata, write_tensors
 from foveate.tensor_parts import TensorParts, folders_of, parts_of, read_whole
@@ -42,14 +42,19 @@ from foveate.training.checkpoint_state import (
     wrong_parts,
 )
 from foveate.training.folder_lock import check_folder
-from foveate.training.identity import flat, refuse_changes
+from foveate.training.identity import changed_remedies, flat, refuse_changes
 from foveate.training.parallel import Placement, Processes
 from foveate.training.progress import Progress
 from foveate.training.randomness import begin_random_numbers
-from foveate.training.settings import Training
+from foveate.training.settings import FREE, REMEDIES, Training
 
 WHOLE, PARTED = "foveate-checkpoint/1", "foveate-checkpoint/2"
 """Formats: whole tensors in one file, and parts in the files of several processes."""
+
+NOT_FINITE = "not-finite.txt"
+"""The file that notes why a training stopped whose numbers were not finite any more."""
+
+SKIPPED = "skipped a checkpoint: "
 
 CHANGED = "the architecture of the model has changed since this training started"
 
@@ -70,7 +75,7 @@ class Checkpoints:
         self.latest: Progress | None = None
         """The progress in the last checkpoint that was written or read."""
         # Through JSON, so that it compares equal to values from a file.
-        self.fixed = json.loads(json.dumps({**flat(identity), **settings.fixed()}))
+        self.fixed = as_read({**flat(identity), **settings.fixed()})
 
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step:08d}.safetensors"
@@ -100,6 +105,7 @@ class Checkpoints:
             if missing := [path for path in (parts.paths if parts else ()) if not path.is_file()]:
                 raise UserError(f"{missing[0]} is not there: all machines must write into one folder that they share")
             write_tensors(self.path(progress.step), tensors, metadata)
+        (self.folder / NOT_FINITE).unlink(missing_ok=True)
         self._prune(progress)
 
     @contextmanager
@@ -118,7 +124,24 @@ class Checkpoints:
     def check(self) -> None:
         """Raise UserError if this training cannot resume, before data are read, which may take long."""
         if step := self._newest_readable():  # `resume` reports damaged ones
-            refuse_changes(self._metadata(step)[0], self.fixed, self.folder.parent)
+            self._refuse_changes(self._metadata(step)[0])
+
+    def _refuse_changes(self, fixed: Mapping[str, Any]) -> None:
+        free = FREE | {*REMEDIES} if (self.folder / NOT_FINITE).exists() else FREE
+        refuse_changes(fixed, self.fixed, self.folder.parent, free)
+
+    def note_not_finite(self, reason: str, progress: Progress) -> str:
+        """Note why the training stops after `progress`, so that it may resume with other REMEDIES. Returns where it
+        then begins. A checkpoint of just this progress is where the numbers came from."""
+        with written(self.folder / NOT_FINITE) as path:
+            path.write_text(f"{reason}\n", encoding="utf-8")
+        steps = self.steps()
+        good = [step for step in steps if step < progress.step and not self.damaged([step])]
+        if not steps:
+            return "begins again"
+        without = f"without {self.path(progress.step)}" if progress.step in steps else ""
+        goes_on = f"goes on from step {good[-1]:,} {without}".rstrip() + ", or " if good else ""
+        return f"{goes_on}begins again without {self.folder}/step-*"
 
     def refuse(self) -> None:
         """Raise UserError if the folder has checkpoints."""
@@ -130,9 +153,9 @@ class Checkpoints:
     def resume(self, placement: Placement, optimizer: torch.optim.Optimizer) -> tuple[Progress, list[str]]:
         """Restore the newest readable checkpoint, if there is one.
 
-        The second value has a line for each newer checkpoint that is damaged. Raises UserError if all are damaged, if a
-        setting changed that must not, or if the model is another. Called by all processes, which have equal weights
-        afterwards.
+        The second value has a line for each newer checkpoint that is damaged, and for each setting that changed. Raises
+        UserError if all are damaged, if a setting changed that must not, or if the model is another. Called by all
+        processes, which have equal weights afterwards.
         """
         found = self.processes.on_main(self._read)
         while self._has_wrong_parts(found["progress"]["step"], placement):
@@ -141,7 +164,7 @@ class Checkpoints:
         if not progress.step:
             self.processes.synchronize(placement.model.state_dict().values())
             placement.scatter()
-            return progress, found["damaged"]
+            return progress, found["lines"]
         path = self.path(progress.step)
         if placement.in_parts:
             others = read_state(path, placement, optimizer, CHANGED)
@@ -150,7 +173,7 @@ class Checkpoints:
         if not restore_other_state(others, self.processes, placement.device, self.batches):
             begin_random_numbers(self.settings.seed, self.processes.leader, progress.step)
         self.latest = replace(progress)
-        return progress, found["damaged"]
+        return progress, found["lines"]
 
     def _has_wrong_parts(self, step: int, placement: Placement) -> bool:
         """Returns whether some part of a checkpoint is not what was written. Processes that read parts share the
@@ -161,7 +184,7 @@ class Checkpoints:
         return True
 
     def _read(self) -> dict[str, Any]:
-        """The progress of the newest readable checkpoint, and a line for each damaged one."""
+        """The progress of the newest readable checkpoint, and lines about damaged ones and settings that changed."""
         damaged: list[str] = []
         for step in reversed(self.steps()):
             try:
@@ -169,12 +192,13 @@ class Checkpoints:
             except UserError as error:
                 damaged.append(str(error))
                 continue
-            refuse_changes(fixed, self.fixed, self.folder.parent)
-            return {"progress": asdict(progress), "damaged": damaged}
+            self._refuse_changes(fixed)
+            lines = [f"{SKIPPED}{line}" for line in damaged]
+            return {"progress": asdict(progress), "lines": lines + changed_remedies(fixed, self.fixed)}
         if damaged:
             raise UserError(f"no checkpoint in {self.folder} can be read; remove them to start again: {damaged[0]}")
         check_folder(self.folder.parent)
-        return {"progress": asdict(Progress()), "damaged": []}
+        return {"progress": asdict(Progress()), "lines": []}
 
     def fill(self, model: nn.Module, steps: Sequence[int]) -> None:
         """Load the mean of the weights at `steps` into `model`."""
@@ -220,7 +244,7 @@ class Checkpoints:
         if step in self._wrong:
             raise UserError(f"{path} is damaged: one of its parts is not what was written")
         try:
-            fixed, progress = (parse_json(metadata[part], path) for part in ("fixed", "progress"))
+            fixed, progress = (parse_json(metadata[part], path, finite=False) for part in ("fixed", "progress"))
             return dict(fixed), from_dict(Progress, progress, str(path))
         except UserError:
             raise

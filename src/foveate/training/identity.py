@@ -1,11 +1,11 @@
 """What makes a training the same one: its task, model, data and the settings that must not change on the way."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from foveate.errors import UserError
-from foveate.training.settings import FREE
+from foveate.training.settings import FREE, REMEDIES
 
 CHANGED_DEFAULTS = ("warmup", "schedule")
 """Settings whose defaults were others in earlier versions."""
@@ -18,15 +18,15 @@ CONTENT = " (content of "
 """Separates the name of a setting and that of a file in an identity whose value is the digest of the file."""
 
 
-def refuse_changes(then: Mapping[str, Any], now: Mapping[str, Any], run: Path) -> None:
+def refuse_changes(then: Mapping[str, Any], now: Mapping[str, Any], run: Path, free: Collection[str] = FREE) -> None:
     """Raise UserError where the training in the folder `run` is another one than that of now.
 
-    Settings of today that it lacks are passed over: earlier versions had others.
+    Settings of today that it lacks are passed over: earlier versions had others. Those that are `free` may change.
     """
     if now.get(HELD_OUT, 20) < 20:
         then = {HELD_OUT: 20, **then}
     contents = {name.partition(CONTENT)[2]: value for name, value in now.items() if CONTENT in name}
-    for name in sorted(then.keys() - FREE, key=_importance):
+    for name in sorted(then.keys() - free, key=_importance):
         file = name.partition(CONTENT)[2]
         before, current = then[name], contents.get(file) if file else now.get(name)
         unread = current is None and (file or name == HELD_OUT)  # a missing file is reported where it is read
@@ -45,6 +45,13 @@ def refuse_changes(then: Mapping[str, Any], now: Mapping[str, Any], run: Path) -
         else:
             other = f"with {name} {before!r}, not {current!r}: resume it with {before!r}"
         raise UserError(f"{run} has a training {other}, or train in another folder")
+
+
+def changed_remedies(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """A line for each of REMEDIES that changed."""
+    return [
+        f"{name} is now {now[name]}; it was {then[name]}" for name in REMEDIES if now[name] != then.get(name, now[name])
+    ]
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The training loop."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from operator import length_hint
@@ -13,8 +13,9 @@ from torch import nn
 
 from foveate import run_dir
 from foveate.contracts import Batch
+from foveate.finite import NotFinite
 from foveate.training.batches import Batches, step_batches
-from foveate.training.checkpoints import Checkpoints
+from foveate.training.checkpoints import SKIPPED, Checkpoints
 from foveate.training.data_size import follow_size
 from foveate.training.display import Display
 from foveate.training.folder_lock import lock_folder
@@ -32,8 +33,6 @@ from foveate.training.writers import Callback, writers
 
 PACE = 10
 """The steps after which a warning tells that the time will end inside the warm-up."""
-
-SKIPPED = "skipped a checkpoint: "
 
 
 @dataclass
@@ -89,8 +88,8 @@ def train(
             processes.on_main(checkpoints.refuse)
         settings, batches, lines = follow_size(settings, batches)
         checkpoints.settings, checkpoints.batches = settings, batches
-        progress, damaged = checkpoints.resume(updater.placement, updater.optimizer)
-        _greet(console, progress, damaged, lines)
+        progress, resumed = checkpoints.resume(updater.placement, updater.optimizer)
+        _greet(console, progress, [*resumed, *lines])
         if begin is not None:
             processes.on_main(begin)
         if settings.epochs is not None:
@@ -99,11 +98,7 @@ def train(
         taken = writers(folder, progress.step, settings.tensorboard, callbacks, console) if processes.main else []
         with closing(MetricsLog([*taken, display] if processes.main else [], progress.window)) as metrics_log:
             run = _Run(updater, checkpoints, validation, metrics_log, display, progress, settings, batches)
-            for rate, group in step_batches(batches, progress, settings):
-                run.step(rate, group, interruption)
-            run.end(interruption)
-            interruption.over()
-            result = run.keep_the_best()
+            result = run.take(step_batches(batches, progress, settings), interruption)
             if end is not None:
                 end()
             return result
@@ -131,6 +126,23 @@ class _Run:
         self.passes: int = getattr(batches, "passes", 1)
         """How often each batch comes, one after the other: the training is not stopped in between."""
         self.placement.working.train()
+
+    def take(self, steps: Iterable[tuple[float, list[Batch]]], interruption: Interruption) -> Result:
+        """All steps, each a learning rate and its batches, and the choice of the best weights.
+
+        Adds to the error about numbers that are not finite what may help, and where the training then goes on.
+        """
+        try:
+            for rate, group in steps:
+                self.step(rate, group, interruption)
+            self.end(interruption)
+            interruption.over()
+            return self.keep_the_best()
+        except NotFinite as error:
+            if not self.processes.main:  # the main process reports it
+                raise
+            begins = self.checkpoints.note_not_finite(str(error), self.progress)
+            raise NotFinite(f"{error}; {self.updater.advice}: the same command with it {begins}") from None
 
     def step(self, rate: float, group: list[Batch], interruption: Interruption) -> None:
         """One step, and validation, logging and saving that are due after it. Raises Interrupted if requested."""
@@ -219,14 +231,23 @@ class _Run:
         if validation is None:
             return
         self.metrics_log.training(self.progress)
+        self.updater.refuse_non_finite_weights(self.progress.step)
         with self.placement.full_model() as model:
-            metrics = self.processes.on_main(lambda: validation.run(model))
+            metrics = self.processes.on_main(lambda: self._measure(validation, model))
         validation.note(metrics, self.progress)
         self.metrics_log.validation(self.progress, metrics)
         self.metrics_log.pause()
 
+    def _measure(self, validation: Validation, model: nn.Module) -> dict[str, float]:
+        try:
+            return validation.run(model)
+        except NotFinite:
+            step = self.progress.step
+            raise NotFinite(f"step {step} stopped: the model computes numbers that are not finite") from None
+
     def _save(self, between_rows: bool = False) -> None:
         """Write a checkpoint; its sums of a row go on after a resume, so rows are those of an unbroken training."""
+        self.updater.refuse_non_finite_weights(self.progress.step)
         if not between_rows:
             self.metrics_log.training(self.progress)
         self.progress.window = dict(self.metrics_log.window)
@@ -241,8 +262,8 @@ class _Run:
         )
 
 
-def _greet(console: Console, progress: Progress, damaged: list[str], lines: list[str]) -> None:
-    for line in [*(SKIPPED + line for line in damaged), *lines]:
+def _greet(console: Console, progress: Progress, lines: list[str]) -> None:
+    for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     if progress.step:
         console.print(f"resuming from step {progress.step:,}", markup=False, soft_wrap=True)

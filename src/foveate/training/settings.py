@@ -30,6 +30,9 @@ FREE = frozenset(
 )
 """Settings that may change when a training resumes: its end, what is kept, where it runs, what it shows."""
 
+REMEDIES = ("learning_rate", "warmup", "clip", "precision")
+"""Settings that may change too where a training stopped because its numbers were not finite any more."""
+
 DEFAULT_STEPS = 10_000
 
 USUAL_WARMUP = 500

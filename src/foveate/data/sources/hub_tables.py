@@ -16,6 +16,7 @@ from typing import Any, Literal
 from foveate.data.sources.cache import fetched
 from foveate.data.sources.hub import PREFIX, HubFile, Repository, fetch_files, repository
 from foveate.errors import UserError
+from foveate.files import parse_json
 
 Form = Literal["labelled", "parallel", "tagged", "prose"]
 
@@ -126,7 +127,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 while line := file.readline(LONGEST_LINE + 1):
                     if len(line) > LONGEST_LINE:
                         raise ValueError(f"a line has more than {LONGEST_LINE:,} characters")
-                    row = json.loads(line) if line.strip() else {}
+                    row = parse_json(line, path) if line.strip() else {}
                     if not isinstance(row, dict):
                         raise ValueError("a line is no JSON object")
                     if row:
@@ -137,7 +138,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield from csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
     except UserError:
         raise
-    except (OSError, ValueError, RecursionError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"{path} is damaged: {' '.join(str(error).split())[:200]}") from None
 
 
@@ -156,8 +157,8 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
     """The names of the classes of each column, as the hub's library notes them in a Parquet file."""
     try:
-        features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-    except (ValueError, AttributeError, RecursionError):
+        features = parse_json(metadata.get(b"huggingface", b"{}"), "the metadata").get("info", {}).get("features", {})
+    except (ValueError, AttributeError):
         return {}
     found = {}
     for column, feature in features.items() if isinstance(features, dict) else ():

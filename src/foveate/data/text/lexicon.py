@@ -13,7 +13,7 @@ from zlib import crc32
 from foveate.config import from_dict
 from foveate.data.text.tagged import Tagged
 from foveate.errors import UserError
-from foveate.limits import check_file
+from foveate.files import read_json
 from foveate.special_tokens import LEARNED
 
 SPELLINGS = 2**14
@@ -76,15 +76,9 @@ class Lexicon:
 
 def load_lexicon(path: Path) -> Lexicon:
     """Reads what `Lexicon.save` wrote. Raises UserError where it is missing or damaged."""
-    try:
-        check_file(path)
-        return from_dict(Lexicon, json.loads(path.read_text(encoding="utf-8")), str(path))
-    except FileNotFoundError:
-        raise UserError(f"{path.parent} has no {path.name}") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
+    if not path.exists():
+        raise UserError(f"{path.parent} has no {path.name}")
+    return from_dict(Lexicon, read_json(path), str(path))
 
 
 def spelling(word: str) -> list[int]:

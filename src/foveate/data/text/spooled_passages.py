@@ -11,6 +11,7 @@ from typing import overload
 from foveate.data.ragged import drain
 from foveate.data.text.documents import Passage
 from foveate.errors import UserError
+from foveate.files import parse_json
 
 IN_MEMORY = 20_000_000
 """Characters of a text that is kept in memory."""
@@ -60,5 +61,7 @@ class SpooledPassages(Sequence[Passage]):
         if isinstance(number, slice):
             return [self[each] for each in range(len(self))[number]]
         number = range(len(self))[number]
-        place, condition, sentences = json.loads(self._bytes[self._ends[number] : self._ends[number + 1]])
+        place, condition, sentences = parse_json(
+            bytes(self._bytes[self._ends[number] : self._ends[number + 1]]), "a kept passage"
+        )
         return Passage(place, condition, tuple(sentences))

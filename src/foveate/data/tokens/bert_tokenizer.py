@@ -6,9 +6,9 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from foveate.data.tokens.library_panics import UNREADABLE, panics_as_errors
+from foveate.data.tokens.library import copy_of, decode, encode, encode_with_offsets, in_one_line, open_library
 from foveate.data.tokens.public_settings import obey_settings
-from foveate.data.tokens.tokenizers import SubwordTokenizer, is_own, load_tokenizer, open_library, read_tokenizer
+from foveate.data.tokens.tokenizers import SubwordTokenizer, is_own, load_tokenizer, read_tokenizer
 from foveate.errors import UserError
 from foveate.limits import check_file
 from foveate.special_tokens import Role, SpecialTokens
@@ -43,8 +43,6 @@ class BertTokenizer:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
         tokenizer.encode_special_tokens = True  # a user who writes "[SEP]" means these five characters
         self._tokenizer = tokenizer
         found = {role: _number(tokenizer, names) for role, names in ROLES.items()}
@@ -56,15 +54,11 @@ class BertTokenizer:
     @classmethod
     def load(cls, folder: Path) -> "BertTokenizer":
         """The tokenizer of a folder. Raises UserError where there is none, or it is damaged."""
-        try:
+        with in_one_line(f"the tokenizer in {folder} cannot be read"):
             if (folder / TOKENIZER).is_file():
                 return cls(obey_settings(open_library(folder / TOKENIZER), folder))
             if (folder / VOCABULARY).is_file():
                 return cls(obey_settings(_word_pieces(folder / VOCABULARY), folder))
-        except UserError:
-            raise
-        except Exception as error:  # the library raises nothing more precise
-            raise UserError(f"the tokenizer in {folder} cannot be read: {' '.join(str(error).split())}") from None
         raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY}")
 
     def __len__(self) -> int:
@@ -76,14 +70,11 @@ class BertTokenizer:
         return max(self._tokenizer.get_vocab().values(), default=-1)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        with panics_as_errors(UNREADABLE):
-            encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [encoding.ids for encoding in encodings]
+        return [encoding.ids for encoding in encode(self._tokenizer, texts, add_special_tokens=False)]
 
     def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids of a text between its begin and end, and where each begins and ends in it; (0, 0) for those."""
-        with panics_as_errors(UNREADABLE):
-            found = self._tokenizer.encode(text, add_special_tokens=False)
+        found = encode_with_offsets(self._tokenizer, text, add_special_tokens=False)
         around = [(0, 0)]
         return [*self.begin, *found.ids, *self.end], [*around, *found.offsets, *around]
 
@@ -95,9 +86,9 @@ class BertTokenizer:
         for name, number in names.items():
             text = text.replace(name, str(self._tokenizer.id_to_token(number)))
         self._tokenizer.encode_special_tokens = False
-        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        (found,) = encode(self._tokenizer, [text], add_special_tokens=False)
         self._tokenizer.encode_special_tokens = True
-        return [*self.begin, *ids, *self.end]
+        return [*self.begin, *found.ids, *self.end]
 
     def token_types(self, row: Sequence[int]) -> list[int]:
         """Of each token 0 for the first text and, in BERT, 1 for a second one behind the first separator."""
@@ -107,7 +98,7 @@ class BertTokenizer:
         return [0] * first + [1] * (len(row) - first)
 
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
-        return self._tokenizer.decode_batch([list(each) for each in tokens], skip_special_tokens=True)
+        return decode(self._tokenizer, tokens, skip_special_tokens=True)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         names = [self._tokenizer.id_to_token(token) or str(token) for token in tokens]
@@ -116,9 +107,9 @@ class BertTokenizer:
     def save(self, path: Path) -> None:
         self._tokenizer.save(str(path))
 
-    def to_json(self) -> str:
-        """What `save` writes."""
-        return self._tokenizer.to_str()
+    def copy(self) -> Tokenizer:
+        """The library's tokenizer, to be changed."""
+        return copy_of(self._tokenizer)
 
 
 def load_text_tokenizer(path: Path) -> SubwordTokenizer | BertTokenizer:

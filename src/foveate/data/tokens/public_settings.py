@@ -10,8 +10,9 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
 
+from foveate.data.tokens.library import copy_of
 from foveate.errors import UserError, show_value
-from foveate.files import read_json
+from foveate.files import parse_json, read_json
 
 CONFIG, ADDED = "tokenizer_config.json", "added_tokens.json"
 
@@ -43,13 +44,13 @@ def obey_settings(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
         if (value := config.get(name)) is not None and (not values or value in values):
             raise UserError(f"{where} has {name} {show_value(value)}, which foveate does not obey")
     _check_switches(config, where)
-    table = json.loads(tokenizer.to_str())
+    table = parse_json(tokenizer.to_str(), where, finite=False)
     before = json.dumps(table)
     _normalize(table, config)
     _prefix(table, config, where)
     _surround(table, config, where, tokenizer)
     if json.dumps(table) != before:
-        tokenizer = Tokenizer.from_str(json.dumps(table))
+        tokenizer = copy_of(tokenizer, json.dumps(table))
     _add_tokens(tokenizer, config, folder)
     return tokenizer
 

@@ -3,17 +3,15 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from foveate.data.text.scripts import continues_word
-from foveate.data.tokens.library_panics import UNREADABLE, panics_as_errors
+from foveate.data.tokens.library import decode, encode, encode_with_offsets, in_one_line, open_library
 from foveate.data.tokens.public_settings import CONFIG, obey_settings, read_settings
 from foveate.data.tokens.sentencepiece_model import MODEL, NAMES, load_sentencepiece
-from foveate.data.tokens.tokenizers import open_library
 from foveate.errors import UserError
 from foveate.files import read_json, written
 from foveate.limits import check_file
@@ -50,18 +48,13 @@ class PublicTokenizer:
     def load(cls, folder: Path) -> "PublicTokenizer":
         """The tokenizer of a folder. Raises UserError where there is none, or it is damaged."""
         config = read_settings(folder)
-        try:
+        with in_one_line(f"the tokenizer in {folder} is damaged"):
             if (folder / TOKENIZER).is_file():
                 return cls(obey_settings(open_library(folder / TOKENIZER), folder), config)
             if (folder / VOCABULARY).is_file() and (folder / MERGES).is_file():
                 return cls(obey_settings(byte_level(str(folder / VOCABULARY), str(folder / MERGES)), folder), config)
             if (folder / MODEL).is_file():
-                with panics_as_errors(f"{folder / MODEL} is damaged"):
-                    return cls(load_sentencepiece(folder / MODEL, config), {**NAMES, **config})
-        except UserError:
-            raise
-        except Exception as error:  # the library raises nothing more precise
-            raise UserError(f"the tokenizer in {folder} is damaged: {' '.join(str(error).split())}") from None
+                return cls(load_sentencepiece(folder / MODEL, config), {**NAMES, **config})
         raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY} and {MERGES}, nor {MODEL}")
 
     def __len__(self) -> int:
@@ -85,28 +78,24 @@ class PublicTokenizer:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts, with the special tokens that the model expects around a text."""
         self._tokenizer.encode_special_tokens = False
-        with panics_as_errors(UNREADABLE):
-            return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
+        return [encoding.ids for encoding in encode(self._tokenizer, texts)]
 
     def encode_inside(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of parts of a text, without special tokens; the names of these in a text are ordinary characters."""
         self._tokenizer.encode_special_tokens = True
-        with panics_as_errors(UNREADABLE):
-            found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [encoding.ids for encoding in found]
+        return [encoding.ids for encoding in encode(self._tokenizer, texts, add_special_tokens=False)]
 
     def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids of a text and, for each, where it begins and ends in it; (0, 0) for those that were added."""
         self._tokenizer.encode_special_tokens = False
-        with panics_as_errors(UNREADABLE):
-            encoding = self._tokenizer.encode(text)
+        encoding = encode_with_offsets(self._tokenizer, text)
         return encoding.ids, encoding.offsets
 
     def types(self, text: str) -> list[int]:
         """Of each of these ids the segment that it belongs to, by the tokenizer's own form."""
         self._tokenizer.encode_special_tokens = False
-        with panics_as_errors(UNREADABLE):
-            return self._tokenizer.encode(text).type_ids
+        types: list[int] = encode_with_offsets(self._tokenizer, text).type_ids
+        return types
 
     @property
     def joins_pairs(self) -> bool:
@@ -116,19 +105,20 @@ class PublicTokenizer:
     def pair(self, first: str, second: str) -> tuple[list[int], list[int]]:
         """The ids of two texts in one row, and the segment of each, by the tokenizer's own form."""
         self._tokenizer.encode_special_tokens = False
-        with panics_as_errors(UNREADABLE):
-            found = self._tokenizer.encode(first, second)
+        found = encode_with_offsets(self._tokenizer, first, second)
         return found.ids, found.type_ids
 
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         """The texts of ids, without special tokens."""
-        return self._tokenizer.decode_batch([list(each) for each in tokens], skip_special_tokens=True)
+        return decode(self._tokenizer, tokens, skip_special_tokens=True)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """Names of tokens: a word's first piece plain, a later one with a leading '·', special tokens by name."""
         special = {number for number, token in self._tokenizer.get_added_tokens_decoder().items() if token.special}
         names = [self._tokenizer.id_to_token(token) for token in tokens]
-        return name_pieces(tokens, names, special, partial(self._tokenizer.decode, skip_special_tokens=False))
+        return name_pieces(
+            tokens, names, special, lambda row: decode(self._tokenizer, [row], skip_special_tokens=False)[0]
+        )
 
     def save(self, path: Path) -> None:
         """Write `tokenizer.json`."""

@@ -8,11 +8,10 @@ from typing import Any, Literal
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from foveate.data.text.scripts import continues_word, in_word
-from foveate.data.tokens.library_panics import panics_as_errors
+from foveate.data.tokens.library import copy_of, decode, open_library, split_into_units
 from foveate.data.tokens.word_cache import WordCache
 from foveate.data.tokens.word_counts import WordCounts
 from foveate.errors import UserError
-from foveate.limits import check_file
 from foveate.special_tokens import LEARNED, SpecialTokens
 
 SPACE = "▁"
@@ -67,7 +66,7 @@ class SubwordTokenizer:
         special = self.special
         silent = (special.pad, special.start, special.end)
         shown = [[token for token in sentence if token not in silent] for sentence in tokens]
-        return self._tokenizer.decode_batch(shown, skip_special_tokens=False)
+        return decode(self._tokenizer, shown, skip_special_tokens=False)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         texts = [self._tokenizer.id_to_token(token) or UNKNOWN for token in tokens]
@@ -75,8 +74,7 @@ class SubwordTokenizer:
 
     def units(self, text: str) -> list[str]:
         """What no subword reaches across, see WORDS: words, each with '▁' for the space before it."""
-        text = self._tokenizer.normalizer.normalize_str(text)
-        return [unit for unit, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(text)]
+        return split_into_units(self._tokenizer, text)
 
     def vocabulary(self) -> dict[str, int]:
         """The number of each entry."""
@@ -85,9 +83,9 @@ class SubwordTokenizer:
     def save(self, path: Path) -> None:
         self._tokenizer.save(str(path))
 
-    def to_json(self) -> str:
-        """What `save` writes."""
-        return self._tokenizer.to_str()
+    def copy(self) -> Tokenizer:
+        """The library's tokenizer, to be changed."""
+        return copy_of(self._tokenizer)
 
 
 def train_bpe(
@@ -207,6 +205,8 @@ def load_tokenizer(path: Path) -> SubwordTokenizer:
     tokenizer = read_tokenizer(path)
     if not is_own(tokenizer):
         raise UserError(f"{path} is not a tokenizer of foveate: its first entries are not {' '.join(SPECIAL)}")
+    if sorted(tokenizer.get_vocab().values()) != [*range(tokenizer.get_vocab_size())]:
+        raise UserError(f"{path} is damaged: its entries are not numbered 0, 1, 2, ...")
     return SubwordTokenizer(tokenizer)
 
 
@@ -215,19 +215,6 @@ def read_tokenizer(path: Path) -> Tokenizer:
     if not path.is_file():
         raise UserError(f"there is no tokenizer {path}")
     return open_library(path)
-
-
-def open_library(path: Path) -> Tokenizer:
-    """The library's tokenizer in a file that is there. Raises UserError for one that is too large or damaged."""
-    check_file(path)
-    damaged = f"{path} is not a tokenizer, or is damaged"
-    try:
-        with panics_as_errors(damaged):
-            return Tokenizer.from_file(str(path))
-    except UserError:
-        raise
-    except Exception as error:  # the library raises nothing more precise
-        raise UserError(f"{damaged}: {' '.join(str(error).split())}") from None
 
 
 def is_own(tokenizer: Tokenizer) -> bool:

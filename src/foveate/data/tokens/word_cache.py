@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from foveate.data.tokens.library import encode
+
 MOST_WORDS = 200_000
 """Words whose tokens are remembered: 50 MB."""
 
@@ -20,6 +22,6 @@ class WordCache:
             self._known = {}  # not cleared: another thread may be reading it
         rows, known = [text.split(" ") for text in texts], self._known
         new = list({word for row in rows for word in row if word not in known})
-        found = self._tokenizer.encode_batch_fast(new, add_special_tokens=False)
+        found = encode(self._tokenizer, new, add_special_tokens=False) if new else []
         known.update((word, encoding.ids) for word, encoding in zip(new, found, strict=True))
         return [[token for word in row for token in known[word]] for row in rows]

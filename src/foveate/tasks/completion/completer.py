@@ -14,6 +14,7 @@ from foveate.data.tokens.chat import Message
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError, one_of
 from foveate.files import read_json
+from foveate.finite import FiniteOutputs
 from foveate.forms.answers import Failure
 from foveate.forms.completion import CompleteOptions, Completion, Show, prompt_forms
 from foveate.forms.inputs import as_text
@@ -156,7 +157,8 @@ class Completer(LanguageModel):
 
         options = options or self.eval_options({}, "")
         model = cast(CausalLanguageModel, self.in_precision(options.precision))
-        return evaluate(model, self.processor.reads, data, options)
+        with FiniteOutputs(model, self.name):
+            return evaluate(model, self.processor.reads, data, options)
 
 
 def _text_or_failure(given: Any) -> str | Failure:

@@ -38,7 +38,7 @@ def public_tokenizer(
     own: SubwordTokenizer | BertTokenizer, begin: Sequence[int], end: Sequence[int] = ()
 ) -> PublicTokenizer:
     """A tokenizer of ours as public ones are: with these ids around each text, and special tokens by role."""
-    tokenizer, special = Tokenizer.from_str(own.to_json()), own.special
+    tokenizer, special = own.copy(), own.special
     named = {number: str(tokenizer.id_to_token(number)) for number in special.ids.values()}
     form = " ".join([*(named[number] for number in begin), "$A", *(named[number] for number in end)])
     around = [(named[number], number) for number in dict.fromkeys([*begin, *end])]
@@ -53,7 +53,7 @@ def public_pair_tokenizer(
 
     With `segments` the tokens from the second text on are of the type 1.
     """
-    tokenizer, (begin, between, end) = Tokenizer.from_str(own.to_json()), around
+    tokenizer, (begin, between, end) = own.copy(), around
     named = {number: str(tokenizer.id_to_token(number)) for part in around for number in part}
 
     def of_type(kind: int, numbers: Sequence[int]) -> list[str]:

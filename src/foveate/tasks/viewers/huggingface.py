@@ -6,7 +6,6 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.huggingface import load
-from foveate.limits import check_file
 from foveate.tasks.viewers import images, sounds, texts
 from foveate.training.hardware import choose_device
 from foveate.viewer.protocol import ModelViewer
@@ -18,15 +17,9 @@ VIEWERS: dict[str, Callable[[Any, Path], ModelViewer]] = {
 }
 """The viewer for each main input that a model of transformers may have."""
 
-READ_WHOLE = (".json", ".txt", ".model", ".jinja")
-"""Endings of files that transformers reads into memory at once, whatever their sizes."""
-
 
 def open_folder(folder: Path, device: str) -> ModelViewer:
     """The viewer of a folder's model. Raises UserError, one line, if the model cannot be opened or has no viewer."""
-    for file in folder.iterdir():
-        if file.suffix in READ_WHOLE:
-            check_file(file)
     model = load(folder, choose_device(device))
     given = getattr(model, "main_input_name", "")
     if given not in VIEWERS:

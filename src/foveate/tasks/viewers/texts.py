@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from foveate.data.tokens.library_panics import UNREADABLE, panics_as_errors
+from foveate.data.tokens.library import UNREADABLE, check_length_of_tokens, in_one_line
 from foveate.data.tokens.public_tokenizer import name_pieces
 from foveate.errors import UserError
 from foveate.forms.inputs import EXAMPLES, check_length, make_title, require_text
@@ -47,7 +47,7 @@ class FolderTokenizer:
         self.tokenizer: Any = None
         if folder is not None and any((folder / name).is_file() for name in TOKENIZER_FILES):
             unreadable = f"the tokenizer in {folder} cannot be read"
-            with short_errors(unreadable), panics_as_errors(unreadable):
+            with in_one_line(unreadable):
                 self.tokenizer = import_transformers().AutoTokenizer.from_pretrained(folder, **LOCAL_ONLY)
 
     @classmethod
@@ -60,8 +60,10 @@ class FolderTokenizer:
     def encode(self, text: str) -> list[int]:
         """The ids of a text, with the special tokens that the model expects."""
         if self.tokenizer is not None:
-            with short_errors(UNREADABLE), panics_as_errors(UNREADABLE):
-                return list(self.tokenizer(text)["input_ids"])
+            with in_one_line(UNREADABLE):
+                tokens = list(self.tokenizer(text)["input_ids"])
+            check_length_of_tokens(len(tokens), text)
+            return tokens
         words = re.split(r"[\s,]+", text.strip("[] \t\r\n"))
         if not all(re.fullmatch(r"\d{1,9}", word) for word in words):
             raise UserError("this folder has no tokenizer: pass token ids, such as '5 17 9'")

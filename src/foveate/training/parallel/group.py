@@ -14,6 +14,7 @@ from torch import Tensor
 from foveate.child_processes import end_with_parent
 from foveate.contracts import Batch
 from foveate.errors import UserError
+from foveate.files import parse_json
 from foveate.training.parallel import error_reporting
 from foveate.training.parallel.batch_sharding import share
 from foveate.training.parallel.launch import ProcessInfo, process_info
@@ -83,7 +84,7 @@ class Group(Processes):
 
     def on_main(self, work: Callable[[], Json]) -> Json:
         if not self.main:
-            message = json.loads(bytes(self._bytes().tolist()))
+            message = parse_json(bytes(self._bytes().tolist()), "a message of the main process", finite=False)
             if "error" in message:
                 raise UserError(message["error"])
             return message["result"]

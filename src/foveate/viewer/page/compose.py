@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from foveate.config import from_dict
 from foveate.errors import UserError
-from foveate.files import written
+from foveate.files import parse_json, written
 from foveate.viewer.document import Document
 from foveate.viewer.page import base85
 from foveate.viewer.page.header import Head, make_head, restore_document
@@ -151,9 +151,9 @@ def read(path: Path | str) -> Document:
         return {name: data(f"{name}-{place}") for name in ("maps", "rows") if f"{name}-{place}" in found}
 
     try:
-        head = from_dict(Head, json.loads(found["document"][1]), "the page")
+        head = from_dict(Head, parse_json(found["document"][1], "the page"), "the page")
         return restore_document(head, lambda place: data(f"picture-{place}"), blocks)
-    except (UserError, binascii.Error, json.JSONDecodeError, RecursionError) as error:
+    except (UserError, binascii.Error) as error:
         raise UserError(f"{path}: {error}") from None
 
 

@@ -3,12 +3,13 @@
 import asyncio
 import base64
 import binascii
-import json
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
+from foveate.errors import UserError
+from foveate.files import parse_json
 from foveate.viewer.protocol import File, Input, InputKind
 
 UPLOAD_SECONDS = 60
@@ -37,8 +38,8 @@ async def read_json_body(request: Request, max_bytes: int) -> dict[str, Any]:
     except ClientDisconnect:
         raise HTTPException(400, "the client left") from None
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
+        found = parse_json(bytes(body), "the request")
+    except UserError:
         raise HTTPException(400, "the request is not JSON") from None
     if not isinstance(found, dict):
         raise HTTPException(400, "the request is not a JSON object")
