@@ -153,6 +153,8 @@ class ReadBlanks(OpenWords, ReadProse):
         kind = type(architecture).__name__.removesuffix("Config").lower()
         found = copy(self)
         found.hiding = next((way for name, way in WAYS.items() if kind == name.lower()), self.hiding)
+        if getattr(architecture, "positions", None) == "learned":
+            found.max_length = min(self.max_length, architecture.max_length)
         return found
 
     def passages(self, prose: Prose) -> Iterator[Passage]:

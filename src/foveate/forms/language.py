@@ -199,7 +199,7 @@ class Continuation(Written):
 
     def learn(self, train: Dataset[Passage], reads: Any, architecture: Any) -> "Continuation":
         found = copy(self)
-        found.tokenizer, found.conditions = reads.tokenizer, reads.conditions
+        found.tokenizer, found.conditions = reads.tokenizer, getattr(reads, "conditions", ())
         return found
 
     def sizes(self) -> dict[str, int]:

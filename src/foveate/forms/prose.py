@@ -77,7 +77,10 @@ class ReadProse(ReadText):
         require_tokenizer(self, "tokenizer")
 
     def learn(self, train: Dataset[Passage], architecture: Any) -> "ReadProse":
+        """With a vocabulary of the prose, unless trained weights brought theirs."""
         found = copy(self)
+        if found.tokenizer is not None:
+            return found
         texts = (passage.text for passage in train.iterate_some(VOCABULARY_FROM))
         found.tokenizer = TRAINERS[self.units](texts, self.vocabulary, self.lowercase, self.special)
         every = -(-len(train) // VOCABULARY_FROM)

@@ -17,6 +17,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded, tokenised
 from foveate.data.text.batches import surroundings
 from foveate.data.text.strided_buckets import MOST_ROWS
+from foveate.data.tokens.folder_tokenizer import FolderTokenizer
 from foveate.data.tokens.tokenizers import TRAINERS, Tokens
 from foveate.errors import UserError
 from foveate.forms.form import Changes, Learned
@@ -113,8 +114,8 @@ class Text(ReadText):
         return {"tokens": tokens, "lengths": lengths}, Changes()
 
     def names(self, prepared: np.ndarray) -> list[str]:
-        before, behind = self.around
-        if behind:  # those of a BERT have names of their own
+        before, _ = self.around
+        if isinstance(self.words, FolderTokenizer):  # whose special tokens have names of their own
             return self.words.pieces(prepared.tolist())
         return [self.start_sign, *self.words.pieces(prepared[len(before) :].tolist())]
 

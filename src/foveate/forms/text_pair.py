@@ -17,7 +17,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.text.labelled_pairs import LabelledPair
 from foveate.data.text.match_pairs import Judged
-from foveate.data.tokens.bert_tokenizer import BertTokenizer
+from foveate.data.tokens.folder_tokenizer import FolderTokenizer
 from foveate.data.tokens.tokenizers import Tokens
 from foveate.errors import UserError, quoted
 from foveate.forms.form import Changes, Learned
@@ -159,10 +159,10 @@ class PairText(Text):
 
 def signs_of_pairs(tokenizer: Tokenizer) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
     """The tokens that are read before the first of two texts, between both, and behind the second."""
+    if isinstance(tokenizer, FolderTokenizer):
+        return tokenizer.around_pairs
     begin, end = (tokenizer.special.start,), (tokenizer.special.end,)
-    # RoBERTa has two separators between its texts (Liu et al. 2019)
-    twice = isinstance(tokenizer, BertTokenizer) and tokenizer.pieces(begin) == ["<s>"]
-    return begin, end * 2 if twice else end, end
+    return begin, end, end
 
 
 @dataclass

@@ -133,6 +133,12 @@ def check_tokenizer(largest: int, model: Any) -> None:
         )
 
 
+def has_known_head(folder: Path) -> bool:
+    """Returns whether our model of a folder's family has its head."""
+    known = layout_of(folder, any_head=True).architectures
+    return all(name in known for name in header_of(folder).architectures or ())
+
+
 def read_folder(folder: Path, body: bool = False) -> PublicModel:
     """The model in a folder, with its head; or its `body` alone, whichever head it has.
 

@@ -10,7 +10,7 @@ from foveate.training import CrossEntropy, Training
 TASK = Task(
     name="classify",
     about="Train a classifier, which gives a whole text one of several labels.",
-    families=("rnn-encoder", "transformer-encoder", "bert", "gpt"),
+    families=("rnn-encoder", "transformer-encoder", "bert", "gpt", "gpt-neox", "llama", "xlnet"),
     head="text",
     reads=Text(),
     writes=Label(),

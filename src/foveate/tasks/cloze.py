@@ -42,7 +42,7 @@ TASK = Task(
         validate_every=500,
         save_every=500,
     ),
-    start=AllWeights(),
+    start=AllWeights(folders=True),
     unit="hidden words",
     skill=_filler,
 )

@@ -88,7 +88,7 @@ TASK = Task(
 
     The better text of each pair is made more probable than it was to the first model, and the worse one less, until the
     difference is large enough for --beta (DPO). A smaller beta lets the model go further from where it began.""",
-    families=("gpt",),
+    families=("gpt", "gpt-neox", "llama"),
     reads=ReadTunedPrompt(),
     writes=PairTunedText(),
     objective=DirectPreference(),

@@ -21,7 +21,7 @@ TASK = Task(
     about="Train a language model on running prose: to write it, and to go on from a beginning. With a model such as "
     "rnn-conditioned, it is told of each passage what kind of text it is of: the decade of an address, or of your own "
     "files the name.",
-    families=("rnn-language", "gpt"),
+    families=("rnn-language", "gpt", "gpt-neox", "llama"),
     head="words",
     reads=ReadBeginning(),
     writes=Continuation(),
@@ -34,6 +34,6 @@ TASK = Task(
     examples=Examples(batch=2048, validation_examples=200),
     model="rnn-language",
     training=Training(learning_rate=2e-3, usual_warmup=200),
-    start=AllWeights(fine_tuned=True),
+    start=AllWeights(fine_tuned=True, folders=True),
     skill=_language_model,
 )

@@ -2,6 +2,7 @@
 
 from foveate.data.text.preferences import read_preferences
 from foveate.forms.reward import JudgedText, Reward
+from foveate.tasks.start.parts import LanguageModelBody
 from foveate.tasks.task import Examples, Task
 from foveate.training import Training
 from foveate.training.objectives.preferences import BradleyTerry
@@ -11,7 +12,7 @@ TASK = Task(
     about="""Train a reward model: the better text of each pair is to get the larger number.
 
     `foveate train rlhf` then tunes a language model to please it.""",
-    families=("rnn-encoder", "transformer-encoder"),
+    families=("rnn-encoder", "transformer-encoder", "bert", "gpt", "gpt-neox", "llama"),
     head="text",
     reads=JudgedText(),
     writes=Reward(),
@@ -29,5 +30,6 @@ TASK = Task(
         validate_every=100,
         save_every=100,
     ),
+    start=LanguageModelBody(),
     unit="pairs",
 )

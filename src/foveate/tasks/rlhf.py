@@ -137,7 +137,7 @@ TASK = Task(
     the others (RLOO). The reward is reduced by how much more probable the text has become than it was to the model from
     which the tuning began (KL), times --kl-weight. With --method ppo, several steps learn from the same texts, and a
     step that would change the probability of a token too much is clipped.""",
-    families=("gpt",),
+    families=("gpt", "gpt-neox", "llama"),
     reads=ReadTunedPrompt(),
     writes=SampledText(),
     objective=PleaseReward(),

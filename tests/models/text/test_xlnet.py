@@ -88,9 +88,11 @@ def test_long_texts_take_linear_memory() -> None:
     assert largest < length**2 / 3
 
 
-def test_only_places_of_an_order_are_predicted(model: XLNet) -> None:
-    with pytest.raises(UserError, match="places are predicted from the tokens of lower ranks: give ranks too"):
-        model(TOKENS, places=torch.tensor([[1], [2]]))
+def test_places_of_the_content_stream(model: XLNet) -> None:
+    places = torch.tensor([[1, 3], [2, 0]])
+    whole = model(TOKENS).logits
+    expected = whole.gather(1, places[..., None].expand(-1, -1, whole.shape[-1]))
+    torch.testing.assert_close(model(TOKENS, places=places).logits, expected)
 
 
 def test_odd_widths() -> None:

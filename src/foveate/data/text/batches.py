@@ -7,15 +7,15 @@ from torch import Tensor
 
 from foveate.contracts import Tokenizer
 from foveate.data.ragged import Numbers, RaggedArray, padded, within_budget
-from foveate.data.tokens.bert_tokenizer import BertTokenizer
+from foveate.data.tokens.folder_tokenizer import FolderTokenizer
 from foveate.special_tokens import SpecialTokens
 
 
 def surroundings(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The ids before and after a text that is read as a whole."""
-    return (
-        (tokenizer.begin, tokenizer.end) if isinstance(tokenizer, BertTokenizer) else ((tokenizer.special.start,), ())
-    )
+    if isinstance(tokenizer, FolderTokenizer):
+        return tokenizer.begin, tokenizer.end
+    return (tokenizer.special.start,), ()
 
 
 def text_batches(

@@ -6,12 +6,15 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from foveate.data.tokens.library import copy_of, decode, encode, encode_with_offsets, in_one_line, open_library
+from foveate.data.tokens.folder_tokenizer import ROLES as FOLDER_ROLES
+from foveate.data.tokens.folder_tokenizer import FolderTokenizer, roles_of
+from foveate.data.tokens.library import encode, in_one_line, open_library
 from foveate.data.tokens.public_settings import obey_settings
 from foveate.data.tokens.tokenizers import SubwordTokenizer, is_own, load_tokenizer, read_tokenizer
 from foveate.errors import UserError
+from foveate.files import read_json
 from foveate.limits import check_file
-from foveate.special_tokens import Role, SpecialTokens
+from foveate.special_tokens import Role
 
 TOKENIZER, VOCABULARY = "tokenizer.json", "vocab.txt"
 
@@ -36,20 +39,28 @@ _CONTINUES = "##"
 """Begins the later pieces of a word."""
 
 
-class BertTokenizer:
-    """Text to the ids of a pretrained vocabulary and back; a `foveate.contracts.Tokenizer`.
-
-    `begin` and `end` are the ids before and after each text.
-    """
+class BertTokenizer(FolderTokenizer):
+    """The tokenizer of a BERT or RoBERTa, whose special tokens have known names."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        tokenizer.encode_special_tokens = True  # a user who writes "[SEP]" means these five characters
-        self._tokenizer = tokenizer
         found = {role: _number(tokenizer, names) for role, names in ROLES.items()}
-        self.special = SpecialTokens({role: number for role, number in found.items() if number is not None})
+        super().__init__(tokenizer, {role: number for role, number in found.items() if number is not None})
         if "start" not in self.special or "end" not in self.special:
             raise UserError("it has neither [CLS] and [SEP] nor <s> and </s>")
-        self.begin, self.end = (self.special.start,), (self.special.end,)
+
+    def _ends(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of files without a form too."""
+        return (self.special.start,), (self.special.end,)
+
+    @property
+    def around_pairs(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """RoBERTa has two separators between its texts (Liu et al. 2019)."""
+        twice = self._tokenizer.id_to_token(self.begin[0]) == "<s>"
+        return self.begin, self.end * 2 if twice else self.end, self.end
+
+    def save(self, path: Path) -> None:
+        """Write `tokenizer.json`; the names of its special tokens say what they are."""
+        self._tokenizer.save(str(path))
 
     @classmethod
     def load(cls, folder: Path) -> "BertTokenizer":
@@ -60,23 +71,6 @@ class BertTokenizer:
             if (folder / VOCABULARY).is_file():
                 return cls(obey_settings(_word_pieces(folder / VOCABULARY), folder))
         raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY}")
-
-    def __len__(self) -> int:
-        return self._tokenizer.get_vocab_size()
-
-    @property
-    def largest(self) -> int:
-        """The largest token id."""
-        return max(self._tokenizer.get_vocab().values(), default=-1)
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in encode(self._tokenizer, texts, add_special_tokens=False)]
-
-    def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """The ids of a text between its begin and end, and where each begins and ends in it; (0, 0) for those."""
-        found = encode_with_offsets(self._tokenizer, text, add_special_tokens=False)
-        around = [(0, 0)]
-        return [*self.begin, *found.ids, *self.end], [*around, *found.offsets, *around]
 
     def encode_question(self, text: str) -> list[int]:
         """The ids of a text between those of its begin and end, in which [MASK] and [SEP] are not ordinary text."""
@@ -97,23 +91,15 @@ class BertTokenizer:
         first = list(row).index(self.end[0]) + 1
         return [0] * first + [1] * (len(row) - first)
 
-    def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
-        return decode(self._tokenizer, tokens, skip_special_tokens=True)
-
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         names = [self._tokenizer.id_to_token(token) or str(token) for token in tokens]
         return [f"·{name[2:]}" if name.startswith(_CONTINUES) and name != _CONTINUES else name for name in names]
 
-    def save(self, path: Path) -> None:
-        self._tokenizer.save(str(path))
 
-    def copy(self) -> Tokenizer:
-        """The library's tokenizer, to be changed."""
-        return copy_of(self._tokenizer)
-
-
-def load_text_tokenizer(path: Path) -> SubwordTokenizer | BertTokenizer:
-    """Reads what the `save` of either tokenizer wrote. Raises UserError for what is missing, damaged or another's."""
+def load_text_tokenizer(path: Path) -> SubwordTokenizer | FolderTokenizer:
+    """Reads what the `save` of any tokenizer wrote. Raises UserError for what is missing, damaged or another's."""
+    if path.is_file() and (roles := read_json(path).get(FOLDER_ROLES)) is not None:
+        return FolderTokenizer(read_tokenizer(path), roles_of(roles, path))
     tokenizer = read_tokenizer(path)
     if not is_own(tokenizer) and _number(tokenizer, CLASS) is not None and _number(tokenizer, SEPARATOR) is not None:
         return BertTokenizer(tokenizer)

@@ -9,7 +9,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from foveate.data.text.scripts import continues_word
-from foveate.data.tokens.library import decode, encode, encode_with_offsets, in_one_line, open_library
+from foveate.data.tokens.library import copy_of, decode, encode, encode_with_offsets, in_one_line, open_library
 from foveate.data.tokens.public_settings import CONFIG, obey_settings, read_settings
 from foveate.data.tokens.sentencepiece_model import MODEL, NAMES, load_sentencepiece
 from foveate.errors import UserError
@@ -119,6 +119,10 @@ class PublicTokenizer:
         return name_pieces(
             tokens, names, special, lambda row: decode(self._tokenizer, [row], skip_special_tokens=False)[0]
         )
+
+    def copy(self) -> Tokenizer:
+        """The library's tokenizer, to be changed."""
+        return copy_of(self._tokenizer)
 
     def save(self, path: Path) -> None:
         """Write `tokenizer.json`."""

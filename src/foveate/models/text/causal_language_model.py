@@ -90,20 +90,31 @@ class CausalLanguageModel(nn.Module):
         return nn.Linear(config.width, config.vocabulary if words else config.classes, bias=bias)
 
     def forward(
-        self, tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"] | None = None, padding_side: Side = "right"
+        self,
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"] | None = None,
+        padding_side: Side = "right",
+        places: Int[Tensor, "B M"] | None = None,
     ) -> Output:
-        """Logits of the token after each token or of each token's label, (B, T, N), or of the text's label, (B, 1, N).
+        """Logits of the token after each token or of each token's label, (B, T, N), of those at given `places` alone,
+        (B, M, N), or of the text's label, (B, 1, N).
 
         Padding on the right changes nothing before it, so it needs no `lengths` unless the whole text gets a label.
         """
-        return self.predict(self.hidden(tokens, lengths, padding_side), lengths, padding_side)
+        return self.predict(self.hidden(tokens, lengths, padding_side), lengths, padding_side, places)
 
     def predict(
-        self, hidden: Float[Tensor, "B T C"], lengths: Int[Tensor, "B"] | None, padding_side: Side = "right"
+        self,
+        hidden: Float[Tensor, "B T C"],
+        lengths: Int[Tensor, "B"] | None,
+        padding_side: Side = "right",
+        places: Int[Tensor, "B M"] | None = None,
     ) -> Output:
         """Applies the head to hidden states."""
         if self.config.head == "text":
             hidden = text_vector(hidden, lengths, self.config.pooling, padding_side)[:, None]
+        elif places is not None:
+            hidden = hidden.gather(1, places[..., None].expand(-1, -1, hidden.shape[-1]))
         return Output(self.output(hidden))
 
     def hidden(

@@ -91,7 +91,7 @@ class XLNet(nn.Module):
     ) -> Output:
         """Logits (B, P, N) of the tokens at the places, by default at all of them.
 
-        Without `ranks` each token sees all others and itself: logits are those of the content stream, (B, T, N).
+        Without `ranks` each token sees all others and itself: logits are those of the content stream.
         Padding on the right needs the `lengths`, and two texts in one row their `segments`. The logits of a text's
         label are (B, 1, N); without a head the hidden states themselves come, (B, T, C).
         """
@@ -115,11 +115,11 @@ class XLNet(nn.Module):
         radius = self.config.window
         near = None if radius is None else window(radius)
         if ranks is None:
-            if places is not None:
-                raise UserError("places are predicted from the tokens of lower ranks: give ranks too")
             view = View(near if real is None else _both(real, near), segments=segments)
             for block in self.blocks:
                 content = block.content(content, block.self.source(content, waves, segments), view)
+            if places is not None:
+                content = content.gather(1, places[..., None].expand(-1, -1, content.shape[-1]))
             return self.dropout(content)
         places, at = _places(places, tokens)
         view = View(_both(_both(by_rank(ranks, ranks), real), near), segments=segments)

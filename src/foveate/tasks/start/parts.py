@@ -105,12 +105,18 @@ class AllWeights(InitFrom):
     examples: tuple[str, ...] = ()
     """The settings of the examples that are the run's, unless others are given."""
 
+    folders: bool = False
+    """Whether a Hugging Face folder may stand for a run: its weights, with the head, and its tokenizer."""
+
     def complete(self, recipe: Any) -> None:
         run, start = self._run(recipe), recipe.weights
         if recipe.model == usual_model(recipe):
             recipe.model = start.preset
         if recipe.preset.family == start.family:
-            recipe.architecture = {**run.architecture, **(recipe.architecture or {})}
+            sizes = start.sizes if run is None else run.architecture
+            recipe.architecture = {**sizes, **(recipe.architecture or {})}
+        if run is None:
+            return
         if hasattr(recipe, "take_settings"):
             recipe.take_settings(run.recipe, self.examples)
             return
@@ -121,13 +127,23 @@ class AllWeights(InitFrom):
         return replace(FINE_TUNING) if self.fine_tuned else None
 
     def check(self, recipe: Any) -> None:
-        self._run(recipe)
-        start = recipe.weights
+        run, start = self._run(recipe), recipe.weights
         if start.family != recipe.preset.family:
             raise UserError(f"{recipe.start} is a {start.family}, but {recipe.model} is a {recipe.preset.family}")
+        predicts, wanted = getattr(start.config, "head", None), recipe.page.head or "words"
+        if run is None and predicts != wanted:
+            raise UserError(f"{recipe.start} predicts {predicts!r}, but {recipe.task} needs a model of {wanted!r}")
+
+    def sizes(self, recipe: Any) -> dict[str, int]:
+        return {"vocabulary": recipe.weights.config.vocabulary} if self._run(recipe) is None else {}
+
+    def tokenizer(self, recipe: Any) -> Tokenizer | None:
+        found: Tokenizer | None = recipe.weights.tokenizer if self._run(recipe) is None else None
+        return found
 
     def processor(self, recipe: Any, kind: Any) -> Any:
-        return kind.of_task(self._run(recipe).task).load(recipe.weights.folder)
+        run = self._run(recipe)
+        return None if run is None else kind.of_task(run.task).load(recipe.weights.folder)
 
     def fill(self, recipe: Any, model: nn.Module) -> None:
         """Rows of what the run does not know stay random."""
@@ -141,13 +157,17 @@ class AllWeights(InitFrom):
                     tensors[name] = torch.cat([given, own[known[0] :]])
         run_dir.fill(model, tensors, str(recipe.start), "it has other sizes: leave them out")
 
-    def _run(self, recipe: Any) -> RunConfig:
+    def _run(self, recipe: Any) -> RunConfig | None:
+        """What the run says of itself; None for a Hugging Face folder."""
         start = recipe.weights
+        if start.run is None and self.folders:
+            return None
         if start.run is None or start.run.task not in (self.of or (recipe.task,)):
-            found = "no run of foveate" if start.run is None else f"a run of {start.run.task}"
+            found = "not a run of foveate" if start.run is None else f"a run of {start.run.task}"
             wanted = ", ".join(self.of) or "its own"
             raise UserError(f"{recipe.start} is {found}, but {recipe.task} begins from one of {wanted}")
-        return start.run
+        run: RunConfig = start.run
+        return run
 
 
 class Body(InitFrom):

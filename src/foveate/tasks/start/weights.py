@@ -14,10 +14,12 @@ from foveate.config import from_dict
 from foveate.contracts import Tokenizer
 from foveate.data.text.files import digest
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
+from foveate.data.tokens.folder_tokenizer import FolderTokenizer
+from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import read_folder, reads_images
+from foveate.interop.public_folder import has_known_head, read_folder, reads_images
 from foveate.interop.weight_files import weight_files
 from foveate.tasks.hf.reader import open_tokenizer
 from foveate.tasks.run_config import RunConfig, describe
@@ -41,7 +43,7 @@ class Start:
     config: Any
     """The config of the trained model."""
     tensors: dict[str, Tensor] = field(repr=False)
-    """Its weights; those of a Hugging Face folder without a head."""
+    """Its weights; those of a Hugging Face folder without a head that our models do not have."""
     tokenizer: Tokenizer | None = field(repr=False)
     """None for a model that reads no text."""
     run: RunConfig | None = field(default=None, repr=False)
@@ -64,11 +66,19 @@ class Start:
         return preset if isinstance(preset, str) else None
 
     def fill(self, model: nn.Module) -> None:
-        """Give a model the trained body, or as many of its first layers as it has; its head stays as it is.
+        """Give a model the trained body, or as many of its first layers as it has, which is then said; its head stays
+        as it is.
 
         Raises UserError where the body does not fit.
         """
-        self._fill(model, [name for name in model.state_dict() if not name.startswith(HEADS)])
+        state = model.state_dict()
+        left = [name for name in self.body if name not in state]
+        if others := [name for name in left if not _is_layer(name)]:
+            raise UserError(f"{self.folder} has the tensor '{others[0]}', which the model lacks: it is another model")
+        if left:
+            most, count = (getattr(one, "layers", "?") for one in (self.config, model.config))
+            say(f"the model has {count} of the {most} layers of {self.folder}: those behind them are left out")
+        self._fill(model, [name for name in state if not name.startswith(HEADS)])
 
     def fill_parts(self, model: nn.Module, parts: tuple[str, ...]) -> None:
         """Give a model of another family what both have: the tensors whose names begin so.
@@ -107,9 +117,19 @@ class Start:
         return {name: value for name, value in asdict(self.config).items() if name not in others}
 
 
+def say(line: str) -> None:
+    """Tell the user something beside the output."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def _is_layer(name: str) -> bool:
+    """Whether a tensor is in a numbered layer, such as "stack.blocks.7.self.query.weight"."""
+    return any(part.isdecimal() for part in name.split("."))
+
+
 def open_start(place: Path | str) -> Start:
     """The weights of a folder or a name. Raises UserError, one line, for what is missing, damaged or unknown."""
-    folder = locate(place, lambda line: print(line, file=sys.stderr, flush=True))
+    folder = locate(place, say)
     if run_dir.newest_checkpoint(folder) is not None:
         return _run_folder(folder)
     if not (folder / run_dir.CONFIG).is_file():
@@ -127,8 +147,11 @@ def _run_folder(folder: Path) -> Start:
 
 
 def _public_folder(folder: Path) -> Start:
-    public = read_folder(folder, body=True)
-    tokenizer = None if reads_images(public.values.get("model_type")) else open_tokenizer(folder, public)
+    public = read_folder(folder, body=not has_known_head(folder))
+    tokenizer: Tokenizer | None = None
+    if not reads_images(public.values.get("model_type")):
+        own = open_tokenizer(folder, public)
+        tokenizer = FolderTokenizer.of(own) if isinstance(own, PublicTokenizer) else own
     return Start(folder, weight_files(folder), public.family, public.model.config, public.model.state_dict(), tokenizer)
 
 

@@ -34,6 +34,7 @@ class LanguageRun(AllWeights):
     missing: ClassVar[str] = "there is nothing to tune: name a language model with --from"
 
     of: tuple[str, ...] = LANGUAGE_MODELS
+    folders: bool = True
 
     def complete(self, recipe: Any) -> None:
         super().complete(recipe)
@@ -96,8 +97,8 @@ def load_reward(folder: Path) -> Any:
 def load_of_task(folder: Path, allowed: Sequence[str], advice: str) -> Any:
     """What was trained in a folder. Raises UserError where it is of another task than those that are allowed."""
     found = tasks.load(folder)
-    if found.description["task"] not in allowed:
-        raise UserError(f"{folder} was trained for the task {found.description['task']}; {advice}")
+    if found.task.name not in allowed:
+        raise UserError(f"{folder} was trained for the task {found.task.name}; {advice}")
     return found
 
 

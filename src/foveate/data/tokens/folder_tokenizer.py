@@ -1,0 +1,110 @@
+"""The tokenizer of a Hugging Face folder for training: texts by themselves, and what stands around them."""
+
+import json
+import typing
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from foveate.data.tokens.library import copy_of, decode, encode, encode_with_offsets
+from foveate.data.tokens.public_tokenizer import PublicTokenizer, name_pieces
+from foveate.errors import UserError, show_value
+from foveate.special_tokens import Role, SpecialTokens
+
+ROLES = "foveate_roles"
+"""What a saved `tokenizer.json` calls the ids of its special tokens, which the library's file does not say."""
+
+STAND_INS: dict[Role, tuple[Role, ...]] = {"start": ("class", "end"), "end": ("separator", "start")}
+"""What stands for a special token that a vocabulary lacks: GPT-2 has one token for both ends of a text."""
+
+
+class FolderTokenizer:
+    """Text to the ids of a public vocabulary and back; a `foveate.contracts.Tokenizer`.
+
+    `begin` and `end` are the ids that the tokenizer's own form puts before and after each text.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, roles: Mapping[Role, int]) -> None:
+        tokenizer.encode_special_tokens = True  # a user who writes "[SEP]" means these five characters
+        self._tokenizer = tokenizer
+        self.special = SpecialTokens(roles)
+        self.begin, self.end = self._ends()
+
+    @classmethod
+    def of(cls, public: PublicTokenizer) -> "FolderTokenizer":
+        """The tokenizer of a folder, with the special tokens that its `tokenizer_config.json` names."""
+        roles = dict(public.special.ids)
+        for role, others in STAND_INS.items():
+            known = [roles[other] for other in others if other in roles]
+            if role not in roles and known:
+                roles[role] = known[0]
+        return cls(public.copy(), roles)
+
+    @property
+    def around_pairs(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """The ids before the first of two texts, between both, and behind the second.
+
+        Where the tokenizer's own form has nothing between them, the end of a text separates them.
+        """
+        (inside,) = encode(self._tokenizer, ["a"], add_special_tokens=False)
+        whole, size = encode_with_offsets(self._tokenizer, "a", "a").ids, len(inside.ids)
+        places = [at for at in range(len(whole) - size + 1) if whole[at : at + size] == inside.ids]
+        first, last = places[0], places[-1]
+        between = tuple(whole[first + size : last]) or (self.special.end,)
+        return tuple(whole[:first]), between, tuple(whole[last + size :])
+
+    def __len__(self) -> int:
+        return self._tokenizer.get_vocab_size()
+
+    @property
+    def largest(self) -> int:
+        """The largest token id."""
+        return max(self._tokenizer.get_vocab().values(), default=-1)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in encode(self._tokenizer, texts, add_special_tokens=False)]
+
+    def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a text between its begin and end, and where each begins and ends in it; (0, 0) for those."""
+        found = encode_with_offsets(self._tokenizer, text, add_special_tokens=False)
+        before, behind = ([(0, 0)] * len(ids) for ids in (self.begin, self.end))
+        return [*self.begin, *found.ids, *self.end], [*before, *found.offsets, *behind]
+
+    def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        return decode(self._tokenizer, tokens, skip_special_tokens=True)
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        special = {number for number, token in self._tokenizer.get_added_tokens_decoder().items() if token.special}
+        names = [self._tokenizer.id_to_token(token) for token in tokens]
+        return name_pieces(tokens, names, special, partial(self._tokenizer.decode, skip_special_tokens=False))
+
+    def save(self, path: Path) -> None:
+        """Write `tokenizer.json`, with the roles of the special tokens."""
+        table = {ROLES: dict(self.special.ids), **json.loads(self._tokenizer.to_str())}
+        path.write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
+
+    def copy(self) -> Tokenizer:
+        """The library's tokenizer, to be changed."""
+        return copy_of(self._tokenizer)
+
+    def _ends(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What the tokenizer's own form puts before and after a text."""
+        (inside,), (whole,) = (encode(self._tokenizer, ["a"], add_special_tokens=form) for form in (False, True))
+        spare = len(whole.ids) - len(inside.ids)
+        for at in range(spare + 1):
+            if whole.ids[at : at + len(inside.ids)] == inside.ids:
+                return tuple(whole.ids[:at]), tuple(whole.ids[at + len(inside.ids) :])
+        raise UserError("the tokenizer reads a text otherwise when it puts tokens around it")
+
+
+def roles_of(value: object, where: Path) -> dict[Role, int]:
+    """The ids of special tokens that a file holds. Raises UserError for what is none."""
+    roles = typing.get_args(Role)
+    fits = isinstance(value, dict) and all(
+        name in roles and type(one) is int and one >= 0 for name, one in value.items()
+    )
+    if not fits:
+        raise UserError(f"{where} has the {ROLES} {show_value(value)}, which cannot be")
+    return typing.cast(dict[Role, int], value)
