@@ -11,10 +11,10 @@ those of a training that was never killed, and nothing unfinished may be left in
 
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -22,6 +22,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import torch
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "tasks"), str(ROOT / "tests" / "parity"), str(ROOT / "tests")]
@@ -46,11 +48,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tasks", nargs="*", default=list(TASKS))
-    parser.add_argument("--train", nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.train:
-        train(*asked.train)
-        return
     rng, kills, equal = random.Random(asked.seed), 0, 0
     with tempfile.TemporaryDirectory() as name:
         workshop = Workshop(Path(name))
@@ -65,6 +63,7 @@ def main() -> None:
 
 def kill_task(workshop: Workshop, name: str, kills: int, rng: random.Random) -> tuple[int, str]:
     """How often a training of a task was killed, and what was wrong in the end; empty if nothing was."""
+    torch.set_num_threads(1)
     task = find_task(name)
     recipe = workshop.recipe(task, smallest(task).name, workshop.folder / f"{name} whole", steps=STEPS, save_every=2)
     learn(recipe, console=SILENT)
@@ -74,7 +73,7 @@ def kill_task(workshop: Workshop, name: str, kills: int, rng: random.Random) -> 
     for _ in range(kills):
         done += run(name, settings, killed, draw_moment(rng)) == -signal.SIGKILL
     status = run(name, settings, killed, "never")
-    if status:
+    if status != 0:
         return done, f"the training ended with status {status}"
     return done, difference(workshop.folder / f"{name} whole", killed)
 
@@ -84,15 +83,22 @@ def draw_moment(rng: random.Random) -> str:
     return rng.choice([f"step {rng.randint(1, STEPS)}", f"write {rng.randint(1, 60)}", f"write {rng.randint(1, 250)}"])
 
 
-def run(task: str, settings: Path, out: Path, moment: str) -> int:
-    """The exit status of a training."""
-    command = [sys.executable, __file__, "--train", task, f"{settings}\n{out}", moment]
-    return subprocess.run(command, timeout=LONGEST, env={**os.environ, "OMP_NUM_THREADS": "1"}).returncode
+def run(task: str, settings: Path, out: Path, moment: str) -> int | None:
+    """The exit status of a training; None for one that hangs. Its process is forked from one that has imported all."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["test_every_task", "foveate.cli.train", "foveate.decoding.beam"])
+    process = context.Process(target=train, args=(task, settings, out, moment))
+    process.start()
+    process.join(LONGEST)
+    status = process.exitcode
+    process.kill()
+    process.join()
+    return status
 
 
-def train(name: str, places: str, moment: str) -> None:
+def train(name: str, settings: Path, out: Path, moment: str) -> None:
     """Train, and be killed at a moment."""
-    settings, out = map(Path, places.split("\n"))
+    torch.set_num_threads(1)  # bits depend on their number
     values = json.loads(settings.read_text(encoding="utf-8")) | {"out": str(out)}
     kind, _, count = moment.partition(" ")
     callbacks: list[Callable[[Any], object]] = []

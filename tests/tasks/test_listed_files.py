@@ -1,5 +1,6 @@
 """Tables that name files: those outside the table's folder are read only where that is allowed."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -71,3 +72,22 @@ def test_a_table_of_images_may_not_name_other_files(tmp_path: Path) -> None:
     (tmp_path / "table.tsv").write_text("/etc/hostname\tsecret\n")
     with pytest.raises(UserError, match=r"^.*table.tsv, line 1: /etc/hostname is outside the folder "):
         labelled_images(tmp_path / "table.tsv")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_loops_and_odd_names_in_folders_of_data(name: str, tmp_path: Path) -> None:
+    """Links that lead to themselves or up are not followed, and files may have names that are not UTF-8."""
+    task = find_task(name)
+    made = made_examples.examples_of(task, tmp_path / "own")
+    folder = made.data[0]
+    if not folder.is_dir():
+        return
+    recipe = task.recipe(model=task.model, data=folder)
+    count = len(task.read_files((folder,), recipe))
+    for place in [folder, *(place for place in folder.rglob("*") if place.is_dir())]:
+        (place / "loop").symlink_to("loop")
+        (place / "loop.png").symlink_to("loop.png")
+        (place / "up").symlink_to("..")
+    for file in [file for file in folder.rglob("*") if file.is_file()]:
+        file.rename(file.with_name(os.fsdecode(b"\xff") + file.name))
+    assert len(task.read_files((folder,), recipe)) == count

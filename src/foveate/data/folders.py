@@ -35,8 +35,16 @@ def files_below(folder: Path, endings: Iterable[str]) -> list[Path]:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """The folders right in a folder, in alphabetical order, without hidden ones."""
-    return sorted(place for place in folder.iterdir() if place.is_dir() and not is_litter(place.name))
+    """The folders right in a folder, in alphabetical order, without hidden ones and links to folders around it."""
+    return sorted(
+        place
+        for place in folder.iterdir()
+        if place.is_dir() and not is_litter(place.name) and not _leads_up(place, folder)
+    )
+
+
+def _leads_up(link: Path, folder: Path) -> bool:
+    return link.is_symlink() and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(link))
 
 
 def class_folders(folder: Path, endings: Sequence[str]) -> list[tuple[str, list[Path]]]:

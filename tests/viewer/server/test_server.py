@@ -1,7 +1,6 @@
 """What the server gives to its page, and what it keeps at most; who may ask is in test_guards.py."""
 
 import base64
-import importlib.util
 import os
 import random
 import socket
@@ -15,6 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
+
+import explorer_load
 from served_model import HEADS, Client, FakeViewer, Serve
 
 from foveate.errors import UserError
@@ -295,13 +298,7 @@ def test_tasks_that_nobody_wants_keep_nobody_out(served: Serve) -> None:
 
 def test_several_users_at_once(served: Serve) -> None:
     """Those of `benchmarks/explorer_load.py`, for a few seconds: none loses a look, and all answers are right."""
-    place = Path(__file__).parents[3] / "benchmarks" / "explorer_load.py"
-    specification = importlib.util.spec_from_file_location("explorer_load", place)
-    assert specification is not None
-    assert specification.loader is not None
-    sys.modules["explorer_load"] = load = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(load)
-    tally = load.load(served().port, 8, 4, load.random_texts(7, 20, random.Random(1)), 0.05, 3)
+    tally = explorer_load.load(served().port, 8, 4, explorer_load.random_texts(7, 20, random.Random(1)), 0.05, 3)
     assert (tally.lost, tally.wrong) == (0, [])
     assert {"looks", "heads", "maps", "rows", "tile", "pages"} <= tally.requests.keys()
     assert tally.requests.total() > 100
