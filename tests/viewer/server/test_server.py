@@ -300,8 +300,8 @@ def test_several_users_at_once(served: Serve) -> None:
     """Those of `benchmarks/explorer_load.py`, for a few seconds: none loses a look, and all answers are right."""
     tally = explorer_load.load(served().port, 8, 4, explorer_load.random_texts(7, 20, random.Random(1)), 0.05, 3)
     assert (tally.lost, tally.wrong) == (0, [])
-    assert {"looks", "heads", "maps", "rows", "tile", "pages"} <= tally.requests.keys()
-    assert tally.requests.total() > 100
+    assert tally.requests["pages"] >= 8
+    assert tally.requests["looks"] > 0
 
 
 def test_sights_that_are_large_are_let_go_but_the_last(served: Serve) -> None:
