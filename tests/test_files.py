@@ -3,7 +3,10 @@
 import errno
 import os
 import re
+import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 
 from foveate import files
 from foveate.errors import UserError
-from foveate.files import read_json, strict_json, written
+from foveate.files import UNFINISHED, clear_unfinished, read_json, real_path, strict_json, written
 
 
 def test_folders_of_others_stay(tmp_path: Path) -> None:
@@ -79,3 +82,65 @@ def test_there_is_one_gate_for_json_and_one_for_tokenizers() -> None:
 
 def test_json_has_neither_infinity_nor_nan() -> None:
     assert strict_json({"a": [1.5, float("inf")], "b": (float("nan"), 2)}) == '{"a": [1.5, null], "b": [null, 2]}'
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from foveate.files import workshop, written
+with written(Path(sys.argv[1]) / "a") as first, workshop(Path(sys.argv[1])) as second:
+    first.write_text("half")
+    (second / "b").write_text("half")
+    print("begun", flush=True)
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_leaves_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"begun\n"
+        left = sorted(tmp_path.glob(f"{UNFINISHED}*"))
+        assert len(left) == 2
+        with written(tmp_path / "c") as path:
+            path.write_text("c")
+        clear_unfinished(tmp_path, alone=True)
+        assert sorted(tmp_path.glob(f"{UNFINISHED}*")) == left
+        process.stdin.close()
+        assert process.wait(60) == -signal.SIGKILL
+    assert sorted(tmp_path.glob(f"{UNFINISHED}*")) == left
+    imports = "import sys; from pathlib import Path; from foveate.files import written"
+    write = f"{imports}\nwith written(Path(sys.argv[1])) as path: path.touch()"
+    subprocess.run([sys.executable, "-c", write, str(tmp_path / "d")], check=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "d"]
+
+
+def test_many_processes_write_into_one_folder(tmp_path: Path) -> None:
+    """Each takes those of the others for used, and none loses its own."""
+    write = (
+        "import sys; from pathlib import Path; from foveate import files\n"
+        "for number in range(200):\n"
+        "    files.clear_unfinished(Path(sys.argv[1]))\n"
+        "    with files.written(Path(sys.argv[1]) / f'{sys.argv[2]}-{number}') as path: path.write_text('x')\n"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", write, str(tmp_path), str(one)]) for one in range(3)]
+    assert [process.wait(120) for process in processes] == [0, 0, 0]
+    assert len(list(tmp_path.iterdir())) == 600
+
+
+def test_temporary_folders_are_made_in_one_place() -> None:
+    """Whose leavings the next process removes; temporary files without a name leave nothing."""
+    package = Path(files.__file__).parent
+    makers = ("mkdtemp", "mkstemp", "TemporaryDirectory", "NamedTemporaryFile", "SpooledTemporaryFile")
+    users = [path.name for path in package.rglob("*.py") if any(name in path.read_text() for name in makers)]
+    assert users == ["files.py"]
+
+
+def test_a_link_that_leads_to_itself(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "link").symlink_to("file")
+    assert real_path(tmp_path / "link") == tmp_path / "file"
+    with pytest.raises(UserError, match=r"loop is a link that leads to itself$"):
+        real_path(tmp_path / "loop")

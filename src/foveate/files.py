@@ -9,11 +9,16 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile, mkdtemp
 from typing import Any
 
 from foveate import limits
 from foveate.errors import UserError
+
+try:
+    import fcntl
+except ImportError:  # Windows locks no folders
+    fcntl = None  # type: ignore[assignment]
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """How JSON writes a half of a surrogate pair. Without the other one it cannot be written into any file."""
@@ -47,8 +52,25 @@ def check_writable(folder: Path) -> None:
         raise UserError(f"cannot write in {folder}: {there} does not allow it") from None
 
 
+def check_utf8(path: Path) -> None:
+    """Raise UserError for a path that is not UTF-8, which no file of JSON can note."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"the path {str(path)!r} is not valid UTF-8: rename it, or choose another one") from None
+
+
+def real_path(path: Path | str) -> Path:
+    """The path without links. Raises UserError for a link that leads to itself."""
+    found = Path(os.path.realpath(path))
+    if found.is_symlink():
+        raise UserError(f"{path} is a link that leads to itself")
+    return found
+
+
 def check_place(path: Path) -> None:
     """Raise UserError for a file that cannot be there: before the work, not after it."""
+    real_path(path)
     if path.exists() and not path.is_file():
         raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'not a regular file'}")
     if not path.parent.is_dir():
@@ -64,12 +86,13 @@ def written(path: Path) -> Iterator[Path]:
     still there.
     """
     try:
+        real_path(path)
         if path.exists() and not path.is_file():
             raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'not a regular file'}")
         path.parent.mkdir(parents=True, exist_ok=True)
         # A folder, because some writers put a temporary file beside theirs.
-        with TemporaryDirectory(prefix=UNFINISHED, dir=path.parent, ignore_cleanup_errors=True) as workshop:
-            temporary = Path(workshop) / path.name
+        with workshop(path.parent) as place:
+            temporary = place / path.name
             yield temporary
             _to_disk(temporary)
             os.replace(temporary, path)
@@ -82,10 +105,66 @@ def written(path: Path) -> Iterator[Path]:
         raise UserError(f"could not write {path.name} in {path.parent}: {reason}") from None
 
 
-def clear_unfinished(folder: Path) -> None:
-    """Remove what processes that were killed had not written to the end, where no other is at work."""
-    for workshop in folder.glob(f"{UNFINISHED}*"):
-        shutil.rmtree(workshop, ignore_errors=True)
+@contextmanager
+def workshop(folder: Path) -> Iterator[Path]:
+    """A temporary folder in another one, for the block. Those that killed processes left there are removed, once for
+    each process."""
+    if folder not in _cleared:
+        _cleared.add(folder)
+        clear_unfinished(folder)
+    place, lock = _locked_workshop(folder)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+_cleared: set[Path] = set()
+
+
+def clear_unfinished(folder: Path, alone: bool = False) -> None:
+    """Remove the temporary folders in a folder whose processes were killed. Where there are no locks, that is known
+    only if this process is `alone` at work in the folder."""
+    for place in folder.glob(f"{UNFINISHED}*"):
+        try:
+            lock = _lock(place)
+        except OSError:  # it is in use, or has just been removed
+            continue
+        if lock is not None or alone:
+            shutil.rmtree(place, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _locked_workshop(folder: Path) -> tuple[Path, int | None]:
+    """A new temporary folder and the lock on it, before another process takes it for one that was left behind."""
+    while True:
+        place = Path(mkdtemp(prefix=UNFINISHED, dir=folder))
+        with suppress(BlockingIOError, FileNotFoundError):
+            lock = _lock(place)
+            if place.is_dir():
+                return place, lock
+
+
+def _lock(place: Path) -> int | None:
+    """A lock on a folder, which ends with the process; None where there are no locks.
+
+    Raises BlockingIOError where another process has it.
+    """
+    if fcntl is None:
+        return None
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise
+    except OSError:  # some network disks have none
+        os.close(handle)
+        return None
+    return handle
 
 
 def is_file(path: Path) -> bool:

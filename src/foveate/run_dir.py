@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate.errors import UserError
-from foveate.files import read_json, written
+from foveate.files import check_utf8, read_json, written
 from foveate.models import legacy_names
 from foveate.tensor_files import write_tensors
 from foveate.tensor_parts import file_digest, open_tensors, parts_of, read_whole
@@ -168,6 +168,7 @@ def load(folder: Path | str) -> RunDir:
     Raises UserError, one line, for anything missing, damaged or unknown.
     """
     folder = Path(folder)
+    check_utf8(folder)
     if not folder.is_dir():
         raise UserError(f"{folder} is {'a file, not a run folder' if folder.exists() else 'not a folder'}")
     checkpoint = None

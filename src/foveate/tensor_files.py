@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from foveate.errors import UserError
-from foveate.files import parse_json, written
+from foveate.files import check_utf8, parse_json, written
 
 
 @dataclass
@@ -24,6 +24,7 @@ class TensorFile:
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
     """Write one safetensors file; tensors that are one and the same in memory (tied) are written once."""
+    check_utf8(path)
     owners: dict[tuple, str] = {}
     kept, tied = {}, {}
     taken: set[int] = set()
@@ -81,7 +82,8 @@ def _in_order(path: Path) -> None:
 
 
 def open_file(path: Path) -> Any:
-    """An open safetensors file, to be entered. Raises UserError like `read_tensors`."""
+    """An open safetensors file, to be entered. Raises UserError like `read_tensors`. The library opens UTF-8 names."""
+    check_utf8(path)
     try:
         return safe_open(path, "pt")
     except SafetensorError as error:

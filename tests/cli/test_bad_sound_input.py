@@ -172,14 +172,14 @@ def test_unusable_sounds_of_a_table_are_left_out_and_counted(
     (table := tmp_path / "mixed.tsv").write_text(
         good + "".join(f"{path}\ta\n" for path in bad if path.name != "missing.wav")
     )
-    main(["train", "transcribe", "--data", str(table), *SMALL, "--out", str(tmp_path / "run")])
+    main(["train", "transcribe", "--data", str(table), "--allow-outside", *SMALL, "--out", str(tmp_path / "run")])
     said = capsys.readouterr().err
     assert f"; left out 10, the first because {next(iter(bad))} is silent)" in said
     table.write_text(f"{good}{bad and next(reversed(bad))}\ta\n")
-    told = fails("train", "transcribe", "--data", table, *SMALL, "--out", tmp_path / "other")
+    told = fails("train", "transcribe", "--data", table, "--allow-outside", *SMALL, "--out", tmp_path / "other")
     assert told == f"{table}, line 23: there is no file {next(reversed(bad))}"
     table.write_text(f"{next(iter(bad))}\ta\n")
-    told = fails("train", "transcribe", "--data", table, *SMALL, "--out", tmp_path / "other")
+    told = fails("train", "transcribe", "--data", table, "--allow-outside", *SMALL, "--out", tmp_path / "other")
     assert told == f"{next(iter(bad))} is silent"
     assert not (tmp_path / "other").exists()
 
@@ -190,17 +190,17 @@ def test_transcripts_that_do_not_fit_their_sounds(
     good = (tables / "train.tsv").read_text().replace("train", f"{tables}/train")
     soundfile.write(short := tmp_path / "short.wav", tone()[:800], RATE)
     (table := tmp_path / "table.tsv").write_text(f"{good}{short}\t{'ab ' * 99}\n")
-    main(["train", "transcribe", "--data", str(table), *SMALL, "--out", str(tmp_path / "run")])
+    main(["train", "transcribe", "--data", str(table), "--allow-outside", *SMALL, "--out", str(tmp_path / "run")])
     said = f"left out 1, the first because {short} lasts 0.10 seconds, too short for its 296 characters"
     assert said in capsys.readouterr().err
     table.write_text(f"{good}{short}\t\n")
-    told = fails("train", "transcribe", "--data", table, *SMALL, "--out", tmp_path / "other")
+    told = fails("train", "transcribe", "--data", table, "--allow-outside", *SMALL, "--out", tmp_path / "other")
     assert told == f"{table}, line 23: the label is empty"
     table.write_text(f"{short}\tñ a\n")
-    main(["eval", str(runs / "transcribe"), "--data", str(table), "--width", "1"])
+    main(["eval", str(runs / "transcribe"), "--data", str(table), "--allow-outside", "--width", "1"])
     assert "of 3 have characters that the model did not learn: " in capsys.readouterr().out
     table.write_text(f"{short}\tzebra\n")
-    main(["eval", str(runs / "classify-sound"), "--data", str(table)])
+    main(["eval", str(runs / "classify-sound"), "--data", str(table), "--allow-outside"])
     assert "1 of 1 have labels that the model did not learn: zebra" in capsys.readouterr().out
 
 
@@ -232,4 +232,4 @@ def test_without_the_extra(
     assert err.splitlines() == [f"foveate: {told}"]
     assert [("error" in json.loads(line)) for line in out.splitlines()] == [True, False]
     (table := tmp_path / "ogg.tsv").write_text(f"{ogg}\ta\n")
-    assert fails("train", "transcribe", "--data", table, *SMALL, "--out", tmp_path / "run") == told
+    assert fails("train", "transcribe", "--data", table, "--allow-outside", *SMALL, "--out", tmp_path / "run") == told

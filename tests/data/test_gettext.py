@@ -8,6 +8,7 @@ from catalogue_maker import write_mo, write_po
 
 from foveate.data.gettext.catalogues import Catalogues
 from foveate.errors import UserError
+from foveate.files import UNFINISHED
 
 FRENCH = {"_Open": "_Ouvrir", "Close": "Fermer", "OK": "OK", "%s": "%s !", "menu\x04Close": "Fermer"}
 GERMAN = {"_Open": "Ö_ffnen", "Save": "Sichern", "menu\x04Close": "Zumachen"}
@@ -38,9 +39,9 @@ def test_cleaned_once(folder, tmp_path, monkeypatch):
     whole = list(catalogues())
     shutil.rmtree(folder / "fr")
     assert list(catalogues()) == whole
-    assert len(list(tmp_path.glob("foveate-*.tsv"))) == 2
+    assert len(list(tmp_path.glob(f"{UNFINISHED}*"))) == 2
     del catalogues
-    assert list(tmp_path.glob("foveate-*.tsv")) == []
+    assert list(tmp_path.glob(f"{UNFINISHED}*")) == []
 
 
 def test_two_translations_are_joined_by_context_and_id(folder):

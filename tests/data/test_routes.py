@@ -181,9 +181,9 @@ def test_files_that_are_no_maps_or_routes(file, tmp_path) -> None:
 def test_a_map_that_is_no_file(file) -> None:
     """Such as one without end."""
     for name, complaint in (
-        ("/dev/zero", "it is not a regular file"),
-        (".", "it is a folder"),
-        ("a\0b", "there is no map"),
+        ("/dev/zero", "there is no file"),
+        (".", "there is no file"),
+        ("a\0b", "there is no file"),
     ):
         file.write_text(json.dumps([{"instruction": "go", "map": name, "path": PATH}]))
         with pytest.raises(UserError, match=complaint):

@@ -24,7 +24,9 @@ from torch import nn
 from foveate.contracts import Batch
 from foveate.files import UNFINISHED
 from foveate.training import Interrupted, Result
+from foveate.training.checkpoints import Checkpoints
 from foveate.training.interruption import Interruption
+from foveate.training.progress import Progress
 
 TIMES = ("seconds", "tokens_per_second")
 
@@ -121,6 +123,23 @@ def test_damaged_checkpoints_of_before_are_left_out_of_the_average(tmp_path: Pat
     assert told.getvalue().count("skipped a checkpoint: ") == len(older) > 1
     older[-1].unlink()
     assert run(tmp_path / "copy")[1].kept == "step 60"
+
+
+def test_checkpoints_that_a_kill_kept_from_being_removed(tmp_path: Path, whole: Any, monkeypatch: pytest.MonkeyPatch):
+    """Also those that the last checkpoint of the training would have removed."""
+
+    def prune(self: Checkpoints, progress: Progress) -> None:
+        if progress.step == 60:
+            raise Sudden
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "_prune", prune)
+        with pytest.raises(Sudden):
+            run(tmp_path)
+    names = {path.name for path in (whole[2] / "checkpoints").iterdir()}
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} > names
+    assert same(run(tmp_path), whole[:2])
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == names
 
 
 def test_accumulated_batches_resume_in_the_middle_of_an_epoch(tmp_path: Path):

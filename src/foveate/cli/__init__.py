@@ -42,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if own_process:
         end_with_parent()
         sys.stderr = _Forgiving(sys.stderr)
+        _print_names_as_they_are()
         gc.freeze()  # what is imported by now stays to the end, and need not be looked through for garbage
     try:
         if arguments[:1] == ["help"]:  # `help VERB` is `VERB --help`, as people know it from git
@@ -72,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail("stopped", status=128 + signal.SIGINT)
     except UnicodeEncodeError as error:
         unwritten = error.object[error.start : error.end]
+        if "\ud800" <= unwritten[:1] <= "\udfff":
+            _fail(f"{unwritten!r}, which is part of a name, is not valid UTF-8: rename the file or folder")
         _fail(f"{unwritten!r} cannot be written in {error.encoding}: set PYTHONIOENCODING=utf-8")
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
@@ -103,6 +106,12 @@ class _Forgiving:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def _print_names_as_they_are() -> None:
+    """Names of files that are not UTF-8 are printed as the bytes that they are, as `ls` does in a pipe."""
+    if getattr(sys.stdout, "errors", None) == "strict":
+        sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
 
 
 def _drop_output() -> None:

@@ -12,9 +12,10 @@ from rich.text import Text
 
 from foveate import tasks
 from foveate.cli.folders import check_no_part, parse_with_task
+from foveate.data.folders import allowing_outside
 from foveate.data.text.files import check_readable_again
 from foveate.errors import UserError, printable
-from foveate.files import check_place, strict_json, written
+from foveate.files import check_place, real_path, strict_json, written
 from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.examples.hub_data import local_paths
 
@@ -34,6 +35,8 @@ class Eval(Generic[Options]):
     data: tuple[Path, ...] = ()
     """Files as they are given to train on: SRC TGT for a translator; plain or .gz. Without it, the test part of the
     text by name that the model was trained on."""
+    allow_outside: bool = False
+    """Read files too that a table names outside its own folder."""
     output: Path | None = None
     """Also write the model's answers to this file, one a line."""
     json: bool = False
@@ -52,9 +55,12 @@ def main(arguments: Sequence[str]) -> None:
     asked.data = local_paths(asked.data, task.recipe.task, languages)
     for path in asked.data:
         check_readable_again(path)
-    evaluation = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))
+    if asked.allow_outside and not hasattr(task.recipe.examples, "allow_outside"):
+        raise UserError("--allow-outside: tables of this task name no files")
+    with allowing_outside(asked.allow_outside):
+        evaluation = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))
     if asked.output is not None:
-        with written(asked.output.resolve()) as temporary:  # through links
+        with written(real_path(asked.output)) as temporary:  # through links
             temporary.write_text("".join(f"{line}\n" for line in evaluation.answers), encoding="utf-8")
     if asked.json:
         print(strict_json(evaluation.figures))
@@ -65,8 +71,8 @@ def main(arguments: Sequence[str]) -> None:
 def _check_output(output: Path, asked: Eval[Any]) -> None:
     """Raise UserError for a file that cannot be written, or whose content the user would miss: before the work."""
     check_place(output)
-    target = output.resolve()
-    for path in map(Path.resolve, asked.data):
+    target = real_path(output)
+    for path in map(real_path, asked.data):
         if path == target or path in target.parents:
             raise UserError(f"{output} is what the model is measured on: name another --output")
     check_no_part(output, asked.folder, "--output")

@@ -11,6 +11,7 @@ from foveate import run_dir
 from foveate.cli.parse import parse
 from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError, one_line
+from foveate.files import real_path
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import is_public
 from foveate.tasks import find_task, opener
@@ -61,6 +62,6 @@ def _is_model(word: str) -> bool:
 
 def check_no_part(path: Path, folder: Path, flag: str) -> None:
     """Raise UserError for a file to write to, named by a flag, that the model in the folder consists of."""
-    target = path.resolve()
-    if target.parent == folder.resolve() and target.name in (run_dir.CONFIG, *WRITTEN):
+    target = real_path(path)
+    if target.parent == real_path(folder) and target.name in (run_dir.CONFIG, *WRITTEN):
         raise UserError(f"{path} is a part of the model: name another {flag}")

@@ -13,7 +13,7 @@ from foveate.cli.folders import check_no_part, tell_unfinished
 from foveate.cli.parse import parse
 from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError, at_least, one_line
-from foveate.files import check_place
+from foveate.files import check_place, real_path
 from foveate.interop.pretrained import PRETRAINED
 from foveate.tasks.viewers import Input, ModelViewer, add_question, open_beside, open_model, read_input
 from foveate.viewer.beside import place_beside
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> None:
     at_least(1, "max_tokens", options.max_tokens)
     check_place(options.out)
     for read in (options.input, options.beside):
-        if read is not None and Path(read).resolve() == options.out.resolve():
+        if read is not None and real_path(read) == real_path(options.out):
             raise UserError(f"{options.out} is what the model is to read: name another --out")
     check_no_part(options.out, options.folder, "--out")
     if options.beside is not None and _is_model(options.beside):

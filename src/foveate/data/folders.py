@@ -1,12 +1,14 @@
 """What lies in a folder that a user names: files, a folder for each class, and folders of splits."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
 
 from foveate.errors import UserError
-from foveate.files import utf8
+from foveate.files import is_file, utf8
 
 LITTER = ("__MACOSX",)
 """Folders that programs leave behind, beside all whose names begin with a dot."""
@@ -33,8 +35,16 @@ def files_below(folder: Path, endings: Iterable[str]) -> list[Path]:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """The folders right in a folder, in alphabetical order, without hidden ones."""
-    return sorted(place for place in folder.iterdir() if place.is_dir() and not is_litter(place.name))
+    """The folders right in a folder, in alphabetical order, without hidden ones and links to folders around it."""
+    return sorted(
+        place
+        for place in folder.iterdir()
+        if place.is_dir() and not is_litter(place.name) and not _leads_up(place, folder)
+    )
+
+
+def _leads_up(link: Path, folder: Path) -> bool:
+    return link.is_symlink() and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(link))
 
 
 def class_folders(folder: Path, endings: Sequence[str]) -> list[tuple[str, list[Path]]]:
@@ -51,6 +61,33 @@ def class_folders(folder: Path, endings: Sequence[str]) -> list[tuple[str, list[
             f"if they are classes, rename them"
         )
     return found
+
+
+_may_be_outside: ContextVar[bool] = ContextVar("may_be_outside", default=False)
+
+
+@contextmanager
+def allowing_outside(allowed: bool) -> Iterator[None]:
+    """Decides whether the tables that are read in the block may name files outside their folders."""
+    before = _may_be_outside.set(allowed)
+    try:
+        yield
+    finally:
+        _may_be_outside.reset(before)
+
+
+def listed_file(folder: Path, name: str, where: str) -> Path:
+    """The file that a table names; the name counts from the folder. `where` stands for the place in messages.
+
+    Raises UserError where there is no such file, or where it is outside the folder, by its name or through a link: a
+    table of somebody else's must not choose among the user's files. `allowing_outside` allows it.
+    """
+    file = folder / name
+    if not is_file(file):
+        raise UserError(f"{where}: there is no file {file}")
+    if not _may_be_outside.get() and not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
+        raise UserError(f"{where}: {file} is outside the folder {folder}; --allow-outside reads such files too")
+    return file
 
 
 class SplitFolders(NamedTuple):

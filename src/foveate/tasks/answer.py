@@ -2,8 +2,9 @@
 
 from foveate.data.images.questions import image_questions
 from foveate.forms.question import FrequentAnswer, Question
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.start.parts import ImageEncoder
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 
 TASK = Task(
@@ -19,7 +20,7 @@ TASK = Task(
     read=lambda paths, recipe: image_questions(paths),
     files="TABLE",
     layout="Your own questions: a table with image<TAB>question<TAB>answer on each line.",
-    examples=Examples(batch=128, validation_examples=1000),
+    examples=FileExamples(batch=128, validation_examples=1000),
     model="show-ask-stacked-tiny",
     training=Training(
         usual_epochs=10,

@@ -9,9 +9,10 @@ from foveate.data.images.captions import captioned_images
 from foveate.errors import UserError, one_line
 from foveate.forms.caption import CaptionAnswer, CaptionText
 from foveate.forms.image import SquareImage
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import ImageEncoder
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.coverage import CoveredCrossEntropy
 from foveate.viewer.figures import WordRow, plot_word_rows
@@ -68,7 +69,7 @@ TASK = Task(
     read=lambda paths, recipe: captioned_images(paths),
     files="TABLE",
     layout="Your own images: a table with path<TAB>caption on each line, or a JSON file of COCO captions.",
-    examples=Examples(batch=64, validation_examples=200),
+    examples=FileExamples(batch=64, validation_examples=200),
     model="show-attend-tell-tiny",
     training=Training(
         usual_epochs=10,

@@ -3,6 +3,7 @@
 from foveate.data.images.labelled import labelled_images
 from foveate.forms.image import AugmentedImage
 from foveate.forms.label import Label
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.mixup import MixedCrossEntropy
@@ -30,6 +31,7 @@ TASK = Task(
     read=lambda paths, recipe: labelled_images(paths),
     files="FOLDER",
     layout="Your own images: a folder with one folder for each class, or a table with path<TAB>label on each line.",
+    examples=FileExamples(),
     model="resnet20",
     training=Training(
         usual_epochs=10,

@@ -3,7 +3,8 @@
 from foveate.data.sounds.labelled import labelled_sounds
 from foveate.forms.label import Label
 from foveate.forms.sound import SoundClip
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.recipe import FileExamples
+from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 
 TASK = Task(
@@ -16,7 +17,7 @@ TASK = Task(
     read=lambda paths, recipe: labelled_sounds(paths),
     files="FOLDER",
     layout="Your own sounds: a folder with one folder for each class, or a table with path<TAB>label on each line.",
-    examples=Examples(batch=64),
+    examples=FileExamples(batch=64),
     model="cnn-tiny",
     training=Training(
         usual_epochs=15,

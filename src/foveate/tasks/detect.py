@@ -3,8 +3,9 @@
 from foveate.data.images.boxes import boxed_images
 from foveate.forms.boxes import Boxes
 from foveate.forms.image import FittedImage
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.start.parts import ImageEncoder
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.set_matching import SetMatching
 
@@ -18,7 +19,7 @@ TASK = Task(
     read=lambda paths, recipe: boxed_images(paths),
     files="FILE.json or FOLDER",
     layout="Your own images: a COCO JSON file, or a folder with Pascal VOC annotations.",
-    examples=Examples(batch=16, validation_examples=300),
+    examples=FileExamples(batch=16, validation_examples=300),
     model="detr-refined-tiny",
     training=Training(
         usual_epochs=10,

@@ -15,9 +15,10 @@ from foveate.forms.drawing import MOST, Caption, CaptionDrawing, Drawing, JudgeD
 from foveate.metrics.attention_in_boxes import shares_of_names
 from foveate.metrics.retrieval import AMONG, as_shares, ranks_in_hundreds
 from foveate.tasks.answers.judges import load_judge
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 
 LOOKED_AT = 100
@@ -113,7 +114,7 @@ TASK = Task(
     read=lambda paths, recipe: captioned_images(paths),
     files="TABLE",
     layout="Your own images: a table with path<TAB>caption on each line, or a JSON file of COCO captions.",
-    examples=Examples(batch=32, validation_examples=400),
+    examples=FileExamples(batch=32, validation_examples=400),
     model="text-to-image-tiny",
     training=Training(
         usual_epochs=20,

@@ -13,9 +13,10 @@ from foveate.forms.grids import look_at_maps
 from foveate.metrics.gan import draw_scales, to_image
 from foveate.sight import Sight
 from foveate.tasks.answers.judges import recognised
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.adversarial import Hinge
 
@@ -62,7 +63,7 @@ TASK = Task(
     read=lambda paths, recipe: labelled_images(paths),
     files="FOLDER",
     layout="Your own images: a folder with one folder for each class, or a table with path<TAB>label on each line.",
-    examples=Examples(batch=32, validation_examples=1000),
+    examples=FileExamples(batch=32, validation_examples=1000),
     model="sagan-tiny",
     training=Training(
         epochs=10,

@@ -3,8 +3,9 @@
 from foveate.data.images.keypoints import posed_images
 from foveate.forms.image import FittedImage
 from foveate.forms.keypoints import Keypoints
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.start.parts import ImageEncoder
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.point_distance import PointDistance
 
@@ -19,7 +20,7 @@ TASK = Task(
     read=lambda paths, recipe: posed_images(paths),
     files="FILE.json",
     layout="Your own images: a COCO JSON file whose category has keypoints.",
-    examples=Examples(batch=32, validation_examples=500),
+    examples=FileExamples(batch=32, validation_examples=500),
     model="pose-tiny",
     training=Training(
         usual_epochs=10, optimizer="muon", learning_rate=4e-3, schedule="cosine", usual_warmup=100, average=1

@@ -16,6 +16,7 @@ from foveate.data.folders import parts_to_learn
 from foveate.data.sources.splits import Splits
 from foveate.data.text.files import check_readable_again, digest
 from foveate.errors import UserError
+from foveate.files import check_utf8
 from foveate.forms.processor import Processor
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
 from foveate.run_dir import CHECKPOINTS
@@ -134,6 +135,7 @@ class Lesson:
         data, validation = parts_to_learn(data, validation)
         recipe.examples = replace(recipe.examples, data=data, validation=validation)
         for path in (*data, *validation):
+            check_utf8(path)
             check_readable_again(path)
         check_folder(recipe.out, WRITTEN)
         begun = any((recipe.out / CHECKPOINTS).glob("step-*.safetensors"))
@@ -154,7 +156,7 @@ class Lesson:
 
     def _read_once(self, paths: Sequence[Path]) -> Dataset[Any]:
         """A user's examples, which were read for their digest and are not read a second time."""
-        return self._read.pop(paths, None) or self.task.read(paths, self.recipe)
+        return self._read.pop(paths, None) or self.task.read_files(paths, self.recipe)
 
     def processor_of(self, train_part: Dataset[Any]) -> Processor:
         """The forms of the recipe, with what they learn from examples."""
@@ -219,7 +221,7 @@ class Lesson:
         if self._digests is None:
             given = (self.recipe.examples.data, self.recipe.examples.validation)
             parts = [paths for paths in given if paths and all(path.exists() for path in paths)]
-            self._read.update((paths, self.task.read(paths, self.recipe)) for paths in parts)
+            self._read.update((paths, self.task.read_files(paths, self.recipe)) for paths in parts)
             self._digests = {", ".join(map(str, paths)): self._read[paths].digest() for paths in parts}
         start = {} if self.recipe.start is None else {str(self.recipe.start): self.plan.weights.digest}
         own: dict[str, str] = getattr(self.recipe.objective, "contents", dict)()
@@ -229,6 +231,7 @@ class Lesson:
         """What must be the same when a training is resumed, beside the settings of training."""
         values = self.recipe.as_json()
         names = ("examples", "reads", "writes", "objective", "model", "architecture")
+        values["examples"].pop("allow_outside", None)  # changes nothing of what is learned
         chosen = {name: values[name] for name in names}
         contents = {f"examples{CONTENT}{path})": digest for path, digest in self.contents().items()}
         start = {} if self.recipe.start is None else {"start": str(self.recipe.start)}

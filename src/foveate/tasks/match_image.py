@@ -2,8 +2,9 @@
 
 from foveate.data.images.captions import captioned_images
 from foveate.forms.caption_match import CaptionedImages, CaptionFit
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.start.parts import AllWeights
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.contrastive import Contrastive
 
@@ -19,7 +20,7 @@ TASK = Task(
     read=lambda paths, recipe: captioned_images(paths),
     files="TABLE",
     layout="Your own images: a table with path<TAB>caption on each line, or a JSON file of COCO captions.",
-    examples=Examples(batch=64, validation_examples=500),
+    examples=FileExamples(batch=64, validation_examples=500),
     model="clip-tiny",
     training=Training(
         usual_epochs=10,

@@ -2,8 +2,9 @@
 
 from foveate.data.images.word_images import word_images
 from foveate.forms.reading import LineText, WordLine
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.start.parts import AllWeights
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 
 TASK = Task(
@@ -17,7 +18,7 @@ TASK = Task(
     read=lambda paths, recipe: word_images(paths),
     files="TABLE",
     layout="Your own images: a table with image<TAB>text on each line, or a folder with such a table, labels.tsv.",
-    examples=Examples(batch=64, validation_examples=500),
+    examples=FileExamples(batch=64, validation_examples=500),
     model="sar-tiny",
     training=Training(
         usual_epochs=1,

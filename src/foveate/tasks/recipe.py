@@ -44,6 +44,14 @@ class Examples:
 
 
 @dataclass
+class FileExamples(Examples):
+    """Which examples to learn from, where tables may name files of images, sounds or maps."""
+
+    allow_outside: bool = False
+    """Read files too that a table names outside its own folder."""
+
+
+@dataclass
 class PairExamples(Examples):
     """Which pairs of texts to learn from."""
 

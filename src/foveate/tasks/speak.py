@@ -12,9 +12,10 @@ from foveate.data.dataset import Dataset
 from foveate.data.sounds.labelled import labelled_sounds
 from foveate.forms.speech import BATCH, ListenOptions, Said, Speech, SpokenText
 from foveate.tasks.answers.judges import recognised
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import SmoothedCrossEntropy, Training
 
 
@@ -67,7 +68,7 @@ TASK = Task(
     read=lambda paths, recipe: labelled_sounds(paths, spoken=True),
     files="TABLE",
     layout="Your own sounds: a table with sound<TAB>text on each line, or a folder with one folder for each text.",
-    examples=Examples(batch=1000, validation_examples=200),
+    examples=FileExamples(batch=1000, validation_examples=200),
     model="speaker-tiny",
     training=Training(
         epochs=12,

@@ -16,6 +16,7 @@ from foveate import models
 from foveate.config import from_dict
 from foveate.data import sources
 from foveate.data.dataset import Dataset
+from foveate.data.folders import allowing_outside
 from foveate.data.sources.splits import Splits
 from foveate.data.text.files import as_paths
 from foveate.errors import UserError
@@ -86,6 +87,11 @@ class Task:
         if model not in known:
             raise UserError(f"{model} is a model for another task; the task {self.name} takes {', '.join(known)}")
         return preset
+
+    def read_files(self, paths: Sequence[Path], recipe: Recipe) -> Dataset[Any]:
+        """Reads a user's files, and those outside a table's folder where the recipe allows it."""
+        with allowing_outside(getattr(recipe.examples, "allow_outside", False)):
+            return self.read(paths, recipe)
 
     def open_source(self, name: str, recipe: Recipe) -> Splits[Any]:
         """The data by name."""
@@ -211,7 +217,7 @@ def open_examples(
 
     Raises UserError where there is nothing.
     """
-    read = read or (lambda paths: task.read(paths, recipe))
+    read = read or (lambda paths: task.read_files(paths, recipe))
     if task.generate is not None and (made := task.generate(recipe)) is not None:
         return made.train, made.dev
     chosen, files = recipe.examples, task.files

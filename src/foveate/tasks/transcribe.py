@@ -3,9 +3,10 @@
 from foveate.data.sounds.labelled import labelled_sounds
 from foveate.forms.sound import SpokenSound
 from foveate.forms.transcripts import Transcript, why_too_long
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.joint_ctc import JointCTC
 
@@ -26,7 +27,7 @@ TASK = Task(
     read=lambda paths, recipe: labelled_sounds(paths, problem_of=why_too_long, spoken=True),
     files="TABLE",
     layout="Your own sounds: a table with sound<TAB>text on each line.",
-    examples=Examples(batch=6000, validation_examples=200),
+    examples=FileExamples(batch=6000, validation_examples=200),
     model="las-tiny",
     training=Training(
         usual_epochs=20,

@@ -9,14 +9,15 @@ from foveate.data.dataset import Dataset
 from foveate.data.worlds.routes import mirrored, read_routes
 from foveate.forms.walks import MapActions, MapOptions
 from foveate.forms.world import Directions
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import Batches, SmoothedCrossEntropy, Training
 
 
 @dataclass
-class Routes(Examples):
+class Routes(FileExamples):
     """Which routes to learn from."""
 
     leave_out: tuple[str, ...] = ()

@@ -173,6 +173,7 @@ class Checkpoints:
         if not restore_other_state(others, self.processes, placement.device, self.batches):
             begin_random_numbers(self.settings.seed, self.processes.leader, progress.step)
         self.latest = replace(progress)
+        self.processes.on_main(lambda: self._prune_again(progress))
         return progress, found["lines"]
 
     def _has_wrong_parts(self, step: int, placement: Placement) -> bool:
@@ -250,6 +251,11 @@ class Checkpoints:
             raise
         except (KeyError, ValueError, TypeError):
             raise UserError(f"{path} is damaged: its settings or its progress are missing") from None
+
+    def _prune_again(self, progress: Progress) -> None:
+        """Prune where the process was killed after it wrote the newest checkpoint; damaged later ones stay for now."""
+        if self.steps()[-1] == progress.step:
+            self._prune(progress)
 
     def _prune(self, progress: Progress) -> None:
         """Remove checkpoints that are no longer needed, and later ones, which were damaged when training resumed."""

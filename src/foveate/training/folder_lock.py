@@ -8,7 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from foveate.errors import UserError
-from foveate.files import check_writable, clear_unfinished
+from foveate.files import check_utf8, check_writable, clear_unfinished, real_path
 from foveate.run_dir import CHECKPOINTS, CONFIG, WEIGHTS
 from foveate.training.parallel import Processes
 
@@ -26,8 +26,7 @@ def check_folder(folder: Path, files: Iterable[str] = (METRICS,)) -> None:
 
     Files of a training that was killed before its first checkpoint are accepted.
     """
-    if not _is_utf8(folder):
-        raise UserError(f"the folder name {str(folder)!r} is not valid UTF-8: choose another one")
+    check_utf8(folder)
     check_writable(folder)
     if any((folder / CHECKPOINTS).glob("step-*.safetensors")):
         return
@@ -36,13 +35,6 @@ def check_folder(folder: Path, files: Iterable[str] = (METRICS,)) -> None:
     foreign = [name for name in (CONFIG, *files) if os.path.lexists(folder / name)]
     if foreign and not (folder / LOCK).exists():
         raise UserError(f"{folder} has {foreign[0]}, which foveate did not write: train in another folder")
-
-
-def _is_utf8(path: Path) -> bool:
-    try:
-        return bool(str(path).encode())
-    except UnicodeEncodeError:
-        return False
 
 
 @contextmanager
@@ -54,11 +46,11 @@ def lock_folder(folder: Path, processes: Processes) -> Iterator[None]:
     """
     lock = FileLock(folder / LOCK)
     processes.on_main(lambda: _take(lock, folder))
-    _trains_in.add(folder.resolve())
+    _trains_in.add(real_path(folder))
     try:
         yield
     finally:
-        _trains_in.discard(folder.resolve())
+        _trains_in.discard(real_path(folder))
         lock.release()
 
 
@@ -68,7 +60,7 @@ def lock_to_save(folder: Path) -> Iterator[None]:
 
     The training that holds the lock may save. A folder that no training used has no lock, and gets none.
     """
-    if folder.resolve() in _trains_in or not (folder / LOCK).exists():
+    if real_path(folder) in _trains_in or not (folder / LOCK).exists():
         yield
         return
     lock = FileLock(folder / LOCK)
@@ -99,4 +91,4 @@ def _take(lock: FileLock, folder: Path) -> None:
     except OSError as error:
         raise UserError(f"could not write to {folder}: {error.strerror}") from None
     for place in (folder, (folder / LOCK).parent):  # temporary files of a killed training
-        clear_unfinished(place)
+        clear_unfinished(place, alone=True)

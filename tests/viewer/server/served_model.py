@@ -73,12 +73,21 @@ class Client:
 
     def __init__(self, viewer: FakeViewer, host: str, port: int) -> None:
         self.viewer, self.host, self.port = viewer, host, port
+        self.cookie = ""
+
+    def browser(self) -> "Client":
+        """A client with a cookie of its own."""
+        found = Client(self.viewer, self.host, self.port)
+        found.cookie = found.get("/").headers["set-cookie"].partition(";")[0]
+        return found
 
     def __call__(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         if data is not None:
             headers = {"content-type": "application/json", **(headers or {})}
+        if self.cookie:
+            headers = {"cookie": self.cookie, **(headers or {})}
         try:
             connection.request(method, path, data, headers or {})
             found = connection.getresponse()

@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import time
+from contextlib import suppress
 
 import pytest
 from served_model import Client, Serve
@@ -10,6 +12,7 @@ from starlette.types import Message
 
 from foveate.viewer.server import Limits
 from foveate.viewer.server.guards import Guard, allowed_hosts
+from foveate.viewer.server.serving import MAX_CONNECTIONS
 
 
 @pytest.fixture
@@ -193,17 +196,127 @@ def test_a_number_of_five_thousand_digits_in_an_address(client: Client) -> None:
     assert b"the address is too long" in answer.body
 
 
-def test_silent_connections_are_closed(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that wait for clients a fifth of a second."""
+    monkeypatch.setattr("foveate.viewer.server.serving.PATIENCE", dict.fromkeys(("head", "body", "answer"), 0.2))
+    monkeypatch.setattr("foveate.viewer.server.serving.WATCH_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_silent_connections_are_closed(served: Serve) -> None:
     """More of them than connections are accepted kept everybody out."""
-    monkeypatch.setattr("foveate.viewer.server.serving.SILENT_SECONDS", 0.2)
     client = served()
-    silent = [socket.create_connection(("127.0.0.1", client.port), timeout=10) for _ in range(70)]
+    silent = [socket.create_connection(("127.0.0.1", client.port), timeout=10) for _ in range(MAX_CONNECTIONS + 6)]
     try:
-        assert all(connection.recv(1) == b"" for connection in silent)
+        assert all(is_closed(connection) for connection in silent)
     finally:
         for connection in silent:
             connection.close()
     assert client.get("/").status == 200
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Read until the server closes a connection, as it must within its timeout."""
+    try:
+        while connection.recv(2**16):
+            pass
+    except ConnectionError:
+        pass
+    return True
+
+
+PAGE = "GET /looks/none HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+
+POSTED = "POST /looks HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    "begun",
+    [
+        PAGE,
+        f"{PAGE}\r\n{PAGE}",
+        f"{PAGE}\r\n{PAGE}\r\n{POSTED}",
+        f"{POSTED}Content-Length: 1000\r\n\r\n{{",
+        f"{PAGE}\r\n{POSTED}Content-Length: 1000\r\n\r\n{{",
+        f"{POSTED}Transfer-Encoding: chunked\r\n\r\n100\r\n{{",
+        f"{PAGE}Content-Length: 1000\r\n\r\n{{",
+        f"{PAGE}Transfer-Encoding: chunked\r\n\r\n100\r\n{{",
+    ],
+    ids=["head", "later head", "third head", "body", "later body", "chunk", "body that nobody reads", "chunk of it"],
+)
+def test_a_request_that_comes_byte_by_byte(served: Serve, begun: str) -> None:
+    """The connection is closed, though each byte comes in time."""
+    client = served()
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(begun.replace("{port}", str(client.port)).encode())
+        assert is_refused(connection, b"x", 0.05)
+    assert client.get("/").status == 200
+
+
+def is_refused(connection: socket.socket, sent: bytes, pause: float = 0) -> bool:
+    """Send the same again and again, for at most 20 seconds. Returns whether the server closed the connection."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            connection.sendall(sent)
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return True
+        time.sleep(pause)
+    return False
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_client_that_reads_no_answer(served: Serve) -> None:
+    """It asks for more than fits between the two."""
+    client = served()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(0.1)
+        connection.connect(("127.0.0.1", client.port))
+        request = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\n\r\n".encode()
+        assert is_refused(connection, request)
+    assert client.get("/").status == 200
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_client_that_waits_for_a_slow_model_is_not_closed(served: Serve) -> None:
+    client = served()
+    client.viewer.before = lambda given: time.sleep(1)
+    assert client.wait(client.look("some words")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("length", "sent", "statuses"),
+    [
+        ("Content-Length: 5", b'{"text": "x"}', [400]),
+        ("Content-Length: 14", b'{"text": "x"}', []),
+        ("Content-Length: 13", b'{"text": "x"} and more\r\n\r\n', [202, 400]),
+        ("Content-Length: -1", b'{"text": "x"}', [400]),
+        ("Content-Length: x", b'{"text": "x"}', [400]),
+        ("Content-Length: 13\r\nContent-Length: 14", b'{"text": "x"}', [400]),
+        ("Content-Length: " + "9" * 30, b'{"text": "x"}', [400]),
+        ("Content-Length: " + "9" * 19, b'{"text": "x"}', [413]),
+        ("Transfer-Encoding: gzip", b'{"text": "x"}', [400]),
+        ("Transfer-Encoding: chunked", b'd\r\n{"text": "x"}\r\n0\r\n\r\n', [202]),
+        ("Transfer-Encoding: chunked", b'7\r\n{"text": "x"}\r\n0\r\n\r\n', [400]),
+        ("Transfer-Encoding: chunked", b"x\r\n", [400]),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 13", b'{"text": "x"}\r\n', [400]),
+        ("X: no length", b"", [400]),
+    ],
+)
+@pytest.mark.usefixtures("impatient")
+def test_a_body_of_another_length(served: Serve, length: str, sent: bytes, statuses: list[int]) -> None:
+    client, received = served(), bytearray()
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection, suppress(ConnectionError):
+        connection.sendall(f"{POSTED.format(port=client.port)}{length}\r\n\r\n".encode() + sent)
+        while part := connection.recv(2**16):
+            received += part
+    assert [int(part.split()[0]) for part in bytes(received).split(b"HTTP/1.1 ")[1:]] == statuses
+    assert client.wait(client.look("a sound request")).status == 200
 
 
 def test_a_client_that_leaves_while_it_uploads(client: Client, capfd: pytest.CaptureFixture) -> None:

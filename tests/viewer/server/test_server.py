@@ -2,19 +2,28 @@
 
 import base64
 import os
+import random
+import socket
 import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
+
+import explorer_load
 from served_model import HEADS, Client, FakeViewer, Serve
 
 from foveate.errors import UserError
 from foveate.viewer.document import NEGLIGIBLE
 from foveate.viewer.protocol import ContinuedText, File
-from foveate.viewer.server import Address
+from foveate.viewer.server import Address, tiles
 from foveate.viewer.server.serving import listen
 
 WORDS = ["a", "page", "holds", "</script><script>alert(1)</script>", "&", "'quotes'", '"\x00"', "<!--", "🙂"]
@@ -156,6 +165,143 @@ def test_the_last_few_inputs_are_kept(served: Serve) -> None:
     assert client.get(first).status == client.get(f"{first}/maps/0").status == 404
     assert client.get(first).json == {"message": "this result is no longer kept: submit the input again"}
     assert client.get(second).status == client.get(third).status == 200
+
+
+def test_each_browser_keeps_its_looks(served: Serve) -> None:
+    """Those of one with many do not cost others theirs, until there are too many browsers."""
+    client = served(sights=2, browsers=3)
+    browsers = [client.browser() for _ in range(4)]
+    own = browsers[0].look(text(5))
+    many = [browsers[1].look(text(count)) for count in (7, 8, 9, 10)]
+    other = browsers[2].look(text(6))
+    statuses = [client.get(address).status for address in (*many, own, other)]
+    assert statuses == [404, 404, 200, 200, 200, 200]
+    last = browsers[3].look(text(5))
+    assert [client.get(address).status for address in (*many, own, other, last)] == [404] * 4 + [200] * 3
+
+
+def test_a_browser_is_known_by_a_cookie(client: Client) -> None:
+    first = client.get("/").headers["set-cookie"]
+    assert first.startswith(f"foveate-{client.port}=")
+    assert {"httponly", "samesite=strict"} <= {part.strip().lower() for part in first.split(";")}
+    assert client.get("/").headers["set-cookie"] != first
+    assert "set-cookie" not in client.get("/", cookie=first.partition(";")[0]).headers
+
+
+@pytest.fixture
+def held(client: Client) -> Iterator[Callable[[], None]]:
+    """The model is held in its first look until this is called."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(given: Any) -> None:
+        begun.set()
+        assert go_on.wait(30)
+
+    client.viewer.before = hold
+    client("POST", "/looks", {"text": "first"})
+    assert begun.wait(30)
+    yield go_on.set
+    go_on.set()
+
+
+def leave(client: Client, address: str, seconds: float = 0.2) -> None:
+    """Ask for something, and close the connection before the answer comes."""
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\n\r\n".encode())
+        time.sleep(seconds)
+
+
+def test_a_look_whose_client_leaves_while_it_waits_is_not_begun(client: Client, held: Callable[[], None]) -> None:
+    names = [client("POST", "/looks", {"text": given}).json["id"] for given in ("left", "wanted")]
+    leave(client, f"/looks/{names[0]}")
+    held()
+    assert client.wait(f"/looks/{names[1]}").status == 200
+    assert client.viewer.seen.keys() == {"first", "wanted"}
+    assert client.get(f"/looks/{names[0]}").json["message"].startswith("this result is no longer kept")
+
+
+def test_a_look_whose_client_leaves_stops_the_model(client: Client, capfd: pytest.CaptureFixture) -> None:
+    """Before its next module; a look for which another client waits goes on."""
+    begun, ended = threading.Event(), []
+
+    def hold(given: Any) -> None:
+        begun.set()
+        time.sleep(0.5)
+
+    client.viewer.before = hold
+    client.viewer.model.register_forward_hook(lambda *_: ended.append(1))
+    name = client("POST", "/looks", {"text": "left"}).json["id"]
+    assert begun.wait(30)
+    leave(client, f"/looks/{name}")
+    assert client.wait(client.look("wanted")).status == 200
+    assert client.get(f"/looks/{name}").status == 404
+    assert len(ended) == 1
+    name = client("POST", "/looks", {"text": "shared"}).json["id"]
+    waiting = threading.Thread(target=leave, args=(client, f"/looks/{name}", 1))
+    waiting.start()
+    leave(client, f"/looks/{name}")
+    assert client.wait(f"/looks/{name}").status == 200
+    waiting.join()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_look_that_nobody_asks_for_is_not_begun(
+    client: Client, held: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foveate.viewer.server.jobs.LEASE_SECONDS", 0.2)
+    forgotten = client("POST", "/looks", {"text": "forgotten"}).json["id"]
+    time.sleep(0.3)
+    last = client("POST", "/looks", {"text": "wanted"}).json["id"]
+    held()
+    assert client.wait(f"/looks/{last}").status == 200
+    assert client.get(f"/looks/{forgotten}").status == 404
+    assert "forgotten" not in client.viewer.seen
+
+
+def test_numbers_whose_client_leaves_are_not_computed(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    address, computed, go_on = client.look(text(23)), [], threading.Event()
+    compute = tiles.compute_tile
+
+    def hold(*arguments: Any) -> Any:
+        computed.append(arguments[1])
+        assert go_on.wait(30)
+        return compute(*arguments)
+
+    monkeypatch.setattr(tiles, "compute_tile", hold)
+    for head in (0, 1):
+        leave(client, f"{address}/tile/0/{head}?rows=0,9&columns=0,9&size=9,9")
+    go_on.set()
+    assert client.get(f"{address}/tile/0/2?rows=0,9&columns=0,9&size=9,9").status == 200
+    assert computed == [0, 2]
+
+
+def test_tasks_that_nobody_wants_keep_nobody_out(served: Serve) -> None:
+    """There is room for one that waits."""
+    client = served(waiting=1)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(given: Any) -> None:
+        begun.set()
+        assert go_on.wait(30)
+
+    client.viewer.before = hold
+    client("POST", "/looks", {"text": "first"})
+    assert begun.wait(30)
+    left = client("POST", "/looks", {"text": "left"}).json["id"]
+    assert client("POST", "/looks", {"text": "refused"}).status == 503
+    leave(client, f"/looks/{left}")
+    wanted = client("POST", "/looks", {"text": "wanted"})
+    go_on.set()
+    assert client.wait(f"/looks/{wanted.json['id']}").status == 200
+    assert client.get(f"/looks/{left}").status == 404
+
+
+def test_several_users_at_once(served: Serve) -> None:
+    """Those of `benchmarks/explorer_load.py`, for a few seconds: none loses a look, and all answers are right."""
+    tally = explorer_load.load(served().port, 8, 4, explorer_load.random_texts(7, 20, random.Random(1)), 0.05, 3)
+    assert (tally.lost, tally.wrong) == (0, [])
+    assert tally.requests["pages"] >= 8
+    assert tally.requests["looks"] > 0
 
 
 def test_sights_that_are_large_are_let_go_but_the_last(served: Serve) -> None:

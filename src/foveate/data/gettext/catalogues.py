@@ -1,10 +1,10 @@
 """Translations of programs, as every Linux machine has them: the gettext catalogues (.mo, .po) below folders."""
 
-import os
 import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from foveate.data.folders import files_below
@@ -12,6 +12,7 @@ from foveate.data.gettext.cleaning import sentences, sifted
 from foveate.data.gettext.files import read_catalogue
 from foveate.data.text.files import CATALOGUES
 from foveate.errors import UserError, unknown
+from foveate.files import workshop
 
 
 class Catalogues:
@@ -50,16 +51,17 @@ class Catalogues:
         left_out: Counter[str] = Counter()
         messages = (message for files in self._files for message in self._messages(files, left_out))
         try:
-            handle, name = tempfile.mkstemp(prefix="foveate-", suffix=".tsv")
-            weakref.finalize(self, Path(name).unlink, missing_ok=True)
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as clean:
+            temporary = ExitStack()
+            path = temporary.enter_context(workshop(Path(tempfile.gettempdir()))) / "clean.tsv"
+            weakref.finalize(self, temporary.close)
+            with path.open("w", encoding="utf-8", newline="\n") as clean:
                 for source, target in sifted((sentences(*message) for message in messages), left_out):
                     clean.write(f"{source}\t{target}\n")  # neither has tabs or ends of lines: see `sentences`
                     yield source, target
         except OSError as error:
             place = tempfile.gettempdir()
             raise UserError(f"cannot write into {place}: {error.strerror}; TMPDIR can name another folder") from None
-        self._clean, self.left_out = Path(name), left_out
+        self._clean, self.left_out = path, left_out
 
     def _messages(self, files: Sequence[Path], left_out: Counter[str]) -> Iterator[tuple[str, str]]:
         """The messages that one program has in the two languages, as they are."""

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 import PIL.Image
 
 from foveate.data.dataset import Dataset
-from foveate.data.folders import files_below
+from foveate.data.folders import files_below, listed_file
 from foveate.data.images.coco import CocoBox, CocoCategory, CocoFile, CocoImage, Id
 from foveate.data.images.decoding import DamagedImage, keep_as_it_is, read_image, read_sizes, turn_upright
 from foveate.data.images.labelled import images_below
@@ -192,7 +192,7 @@ def find_image(path: Path, name: str) -> Path:
     """The image file: its name counts from the JSON file's folder, or from an `images` folder there or beside it."""
     for folder in (path.parent, path.parent / "images", path.parent.parent / "images", path.parent.parent):
         if is_file(folder / name):
-            return folder / name
+            return listed_file(folder, name, str(path))
     raise UserError(f"{path} lists the image {name}, which is neither in {path.parent} nor in {path.parent / 'images'}")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import PIL.Image
 
 from foveate.data.dataset import Dataset
+from foveate.data.folders import listed_file
 from foveate.data.images.coco import CocoCaption, CocoFile, CocoImage
 from foveate.data.images.decoding import read_image
 from foveate.data.table import CAPTION, IMAGE, read_table
@@ -82,7 +83,7 @@ def _of_table(path: Path) -> dict[Path, list[str]]:
     for row in filter(None, read_table(path, (IMAGE, CAPTION))):
         (name, caption), where = row.cells, f"{path}, line {row.line}"
         _check_length(caption, where)
-        found.setdefault(_existing(path.parent / name, where), []).append(caption)
+        found.setdefault(listed_file(path.parent, name, where), []).append(caption)
     return found
 
 
@@ -104,16 +105,10 @@ def _of_coco(path: Path) -> tuple[dict[Path, list[str]], int]:
     for name, caption in captions:
         if caption:
             _check_length(caption, f"{path}, {name}")
-            found.setdefault(_existing(_beside(path, name), str(path)), []).append(caption)
+            found.setdefault(_beside(path, name), []).append(caption)
     return found, sum(not caption for _, caption in captions)
 
 
 def _beside(path: Path, name: str) -> Path:
-    inside = path.parent / "images" / name
-    return inside if is_file(inside) else path.parent / name
-
-
-def _existing(file: Path, where: str) -> Path:
-    if not is_file(file):
-        raise UserError(f"{where}: there is no file {file}")
-    return file
+    images = path.parent / "images"
+    return listed_file(images if is_file(images / name) else path.parent, name, str(path))

@@ -11,12 +11,11 @@ import PIL.Image
 from PIL import ImageOps
 
 from foveate.data.dataset import Dataset, Example
-from foveate.data.folders import class_folders, files_below
+from foveate.data.folders import class_folders, files_below, listed_file
 from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, read_image, turn_upright
 from foveate.data.table import IMAGE, LABEL, Column, read_table
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
-from foveate.files import is_file
 from foveate.limits import check_file
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
@@ -155,9 +154,7 @@ def _of_table(path: Path, column: Column) -> list[LabelledImage]:
     examples, labels = [], dict[Path, str]()
     for row in filter(None, read_table(path, (IMAGE, column))):
         name, label = row.cells
-        file = path.parent / name
-        if not is_file(file):
-            raise UserError(f"{path}, line {row.line}: there is no file {file}")
+        file = listed_file(path.parent, name, f"{path}, line {row.line}")
         if (other := labels.setdefault(file, label)) != label:
             raise UserError(f"{path}, line {row.line}: {file} has the label '{label}', but '{other}' before")
         examples.append(image_of_file(file, label))

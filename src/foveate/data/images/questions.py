@@ -8,11 +8,11 @@ from pathlib import Path
 import PIL.Image
 
 from foveate.data.dataset import Dataset
+from foveate.data.folders import listed_file
 from foveate.data.images.decoding import read_image
 from foveate.data.table import ANSWER, IMAGE, QUESTION, read_table
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
-from foveate.files import is_file
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,7 @@ def image_questions(paths: Paths) -> Dataset[ImageQuestion]:
     path, found = paths[0], []
     for row in filter(None, read_table(path, (IMAGE, QUESTION, ANSWER))):
         (name, question, answer), where = row.cells, f"line {row.line} of {path.name}"
-        file = path.parent / name
-        if not is_file(file):
-            raise UserError(f"{path}, line {row.line}: there is no file {file}")
+        file = listed_file(path.parent, name, f"{path}, line {row.line}")
         found.append(ImageQuestion(where, question, answer, partial(read_image, file), str(file), file=file))
     if not found:
         raise UserError(f"{path}: there is no question in it")

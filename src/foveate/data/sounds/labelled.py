@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
-from foveate.data.folders import class_folders, files_below
+from foveate.data.folders import class_folders, files_below, listed_file
 from foveate.data.sounds.files import ENDINGS, Waveform, read_sound
 from foveate.data.table import SOUND, TRANSCRIPT, read_table
 from foveate.data.text.files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
-from foveate.files import is_file
 
 TRANSCRIPTS = ".trans.txt"
 """How the names of files end that hold the transcripts of all sounds in their folder."""
@@ -123,8 +122,5 @@ def _of_table(table: Path) -> list[tuple[Path, str]]:
     files = []
     for row in filter(None, read_table(table, (SOUND, TRANSCRIPT))):
         name, label = row.cells
-        path = table.parent / name
-        if not is_file(path):
-            raise UserError(f"{table}, line {row.line}: there is no file {path}")
-        files.append((path, label))
+        files.append((listed_file(table.parent, name, f"{table}, line {row.line}"), label))
     return files

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import platformdirs
 from filelock import FileLock
 
 from foveate.errors import UserError
+from foveate.files import workshop
 
 BeforeFetch = Callable[[Path], None]
 """Called with the place in the cache before something is fetched into it."""
@@ -44,8 +44,8 @@ def fetched(name: str, fetch: Callable[[Path], None], before_fetch: BeforeFetch)
 
 
 def _fill(place: Path, fetch: Callable[[Path], None]) -> None:
-    with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as temporary:
-        filled = Path(temporary) / place.name
+    with workshop(place.parent) as temporary:
+        filled = temporary / place.name
         filled.mkdir()
         fetch(filled)
         filled.rename(place)

@@ -1,13 +1,13 @@
 """What Debian has: its packages, and its descriptions of them in many languages; fetched without being root."""
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from foveate.data.sources.packages import members, run
 from foveate.errors import UserError
+from foveate.files import workshop
 
 
 @contextmanager
@@ -103,5 +103,5 @@ def _apt(needed: str, folder: Path, languages: Sequence[str] = ()) -> Iterator[_
         raise UserError(
             f"{needed}, which need apt-get, and this machine has none; train on text of your own with --data"
         )
-    with tempfile.TemporaryDirectory(prefix=".apt-", dir=folder) as work:
-        yield _Apt(Path(work), languages)
+    with workshop(folder) as work:
+        yield _Apt(work, languages)

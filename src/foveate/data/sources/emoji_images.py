@@ -5,7 +5,6 @@ The drawings are decoded once, to 64 x 64 pixels. Of people only the drawings wi
 
 import io
 import json
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import PIL.Image
 from foveate.data.images.scenes import Sprite, crop_to_visible
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.packages import from_npm, members
-from foveate.files import parse_json, read_json_value
+from foveate.files import parse_json, read_json_value, workshop
 
 NAMES = "emojibase-data", "17.0.0", "d01d0e2ca4e22cb402679532155342c71e2e871f25c32223c013b8b166ebdf5a"
 FLUENT = "@lobehub/fluent-emoji-3d", "1.1.0", "c1bb7eee7de090205a232518a9ab4adb3df458bfbe8a1f78232991194c8b2e58"
@@ -64,8 +63,8 @@ def is_dev(number: int) -> bool:
 
 
 def _fetch(folder: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        contents = {package: _package(package, Path(temporary)) for package in (NAMES, *IMAGES)}
+    with workshop(folder) as temporary:
+        contents = {package: _package(package, temporary) for package in (NAMES, *IMAGES)}
         names, groups = (_json(contents[NAMES], path) for path in ("en/data.json", "meta/groups.json"))
         found = [_decoded(members(contents[package], pattern)) for package, pattern in IMAGES.items()]
         for (name, version, _), package in contents.items():

@@ -1,6 +1,5 @@
 """The words of 35 programs in many languages: their gettext catalogues, from Debian packages."""
 
-import tempfile
 from pathlib import Path, PurePosixPath
 
 from foveate.data.sources.cache import BeforeFetch, fetched
@@ -11,6 +10,7 @@ from foveate.data.sources.pair_files import read_parts, write_parts
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
 from foveate.data.text.parallel_corpus import ParallelText
+from foveate.files import workshop
 
 PACKAGES = (
     *("aptitude-common", "audacity-data", "binutils-common", "blender-data", "cinnamon-l10n", "coreutils", "darktable"),
@@ -49,12 +49,12 @@ def _fetch(source_language: str, target_language: str, folder: Path) -> None:
     names = [*PACKAGES, *(f"libreoffice-l10n-{language}" for language in languages)]
     with (
         debian_packages(names, folder, all_needed=False) as packages,
-        tempfile.TemporaryDirectory(prefix=".catalogues-", dir=folder) as catalogues,
+        workshop(folder) as catalogues,
     ):
         for package in packages:
             for language in languages:
-                _keep_catalogues(package, language, Path(catalogues))
-        pairs = ParallelText.from_catalogues([Path(catalogues)], source_language, target_language, folder.name)
+                _keep_catalogues(package, language, catalogues)
+        pairs = ParallelText.from_catalogues([catalogues], source_language, target_language, folder.name)
         write_parts(pairs, HELD_OUT, folder)
 
 

@@ -20,6 +20,7 @@ from foveate.data.sources.splits import Splits, sides
 from foveate.data.text.documents import Paragraph, Prose
 from foveate.data.text.labelled import LabelledText
 from foveate.data.text.preferences import Preference
+from foveate.files import workshop
 
 PACKAGE, VERSION = "vaderSentiment", "3.3.2"
 SHA256 = "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9"
@@ -118,8 +119,8 @@ def _sides(before_fetch: BeforeFetch) -> dict[str, list[Rated]]:
 def _table(package: Path) -> str:
     """The rated sentences of the package, as text."""
     ((_, archive),) = members(package, "*/hutto_ICWSM_2014.tar.gz")
-    with tempfile.TemporaryDirectory() as work:
-        inner = Path(work) / "inner.tar.gz"
+    with workshop(Path(tempfile.gettempdir())) as work:
+        inner = work / "inner.tar.gz"
         inner.write_bytes(archive)
         ((_, content),) = members(inner, "*/movieReviewSnippets_GroundTruth.txt")
     return content.decode()

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from itertools import chain, pairwise
 from pathlib import Path
 from sys import byteorder
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from foveate.contracts import Tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import Numbers, drain
-from foveate.files import read_json
+from foveate.files import read_json, workshop
 
 VERSION = "1"
 """Changes when rows are written in another way."""
@@ -62,8 +62,8 @@ def keep_rows(rows: Callable[[], Iterable[Row]], make: Callable[[Numbers, int, s
 
 def rows_key(dataset: Dataset[Any], tokenizer: Tokenizer, *others: object) -> str:
     """A digest of everything that rows of tokens depend on; `others` are plain values."""
-    with TemporaryDirectory() as folder:
-        tokenizer.save(path := Path(folder) / "tokenizer.json")
+    with workshop(Path(gettempdir())) as folder:
+        tokenizer.save(path := folder / "tokenizer.json")
         text = json.dumps([VERSION, dataset.digest(), path.read_text(encoding="utf-8"), *others])
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

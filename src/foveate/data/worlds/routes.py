@@ -10,6 +10,7 @@ from typing import Any
 
 from foveate.config import from_dict
 from foveate.data.dataset import Dataset
+from foveate.data.folders import listed_file
 from foveate.data.text.files import Paths, as_paths
 from foveate.data.text.scripts import words_and_signs
 from foveate.data.worlds.maps import Pose, WalkMap, actions_between, read_map
@@ -120,12 +121,18 @@ def _of_json(file: Path) -> Iterator[tuple[str, str, Path, list[Any]]]:
         raise UserError(f"{file} has no routes: it is not a list")
     for number, values in enumerate(rows, 1):
         route = from_dict(_Route, values, f"{file} has no routes: route {number}", others=True)
-        yield f"route {number}", route.instruction, file.parent / route.map, list(route.path)
+        yield (
+            f"route {number}",
+            route.instruction,
+            listed_file(file.parent, route.map, f"{file}, route {number}"),
+            list(route.path),
+        )
 
 
 def _of_xml(file: Path) -> Iterator[tuple[str, str, Path, list[Any]]]:
     for example in read_xml(file, "file of routes", TABLE).iter("example"):
-        map_path = file.parent / "maps" / f"map-{example.attrib['map'].lower()}.xml"
+        name = f"map-{example.attrib['map'].lower()}.xml"
+        map_path = listed_file(file.parent / "maps", name, str(file))
         instruction = " ".join((example.findtext("instruction") or "").split())
         numbers = [int(number) for number in re.findall(r"-?\d+", example.findtext("path") or "")]
         path = [numbers[begin : begin + 3] for begin in range(0, len(numbers), 3)]

@@ -23,7 +23,7 @@ from foveate.forms.transcripts import TranscriptAnswer
 from foveate.forms.whisper import WhisperOptions, WhisperSound, WhisperText
 from foveate.forms.whisper_tokens import LanguageOptions, WhisperTokens
 from foveate.interop.public_folder import header_of, read_folder
-from foveate.tasks.recipe import Examples, Recipe
+from foveate.tasks.recipe import FileExamples, Recipe
 from foveate.tasks.transcribe import TASK
 from foveate.tasks.transcriber import Transcriber
 from foveate.training.hardware import choose_device
@@ -108,7 +108,7 @@ class Whispers:
         )
         recipe = Recipe(
             task=TASK.name,
-            examples=Examples(),
+            examples=FileExamples(),
             reads=reads,
             writes=writes,
             objective=TASK.objective,

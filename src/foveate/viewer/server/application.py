@@ -4,21 +4,24 @@
     POST /looks                         {"text": ...} or {"name": ..., "data": base64}: look at an input; {"id": ...}
     POST /looks?model=second            the same by the model that stands beside the first
     POST /writings                      {"text": ..., "chat": "" or "yes"}: {"text": with a few more tokens, "ended"}
-    GET  /looks/ID                      200 and the head of its page, 202 while it is not ready, 422 if it failed
+    GET  /looks/ID                      200 and the head of its page, 202 after a second if it is not ready, 422 if it
+                                        failed
     GET  /looks/ID/maps/SITE            the small maps of a site
     GET  /looks/ID/rows/SITE/HEAD       ?rows=FROM,TO  the largest weights of these queries
     GET  /looks/ID/tile/SITE/HEAD       ?rows=FROM,TO&columns=FROM,TO&size=ROWS,COLUMNS  a finer map of a part
 
 ID~ID in place of an ID is the page of two looks beside each other.
 Numbers are sent in the format of typed arrays. An error is {"message": a text for the user}.
+A cookie of the page names the browser, whose last looks are kept. What a client waits for is given up when it leaves.
 """
 
-import asyncio
 import re
+import secrets
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from starlette.applications import Starlette
@@ -29,16 +32,23 @@ from starlette.routing import Route
 
 from foveate.errors import UserError, one_line
 from foveate.viewer.protocol import Input, InputKind, ModelViewer, WritingViewer
+from foveate.viewer.server.jobs import Job, wait_for_jobs
 from foveate.viewer.server.page import ServerInfo, make_page
 from foveate.viewer.server.pair import PairedSession
 from foveate.viewer.server.requests import parse_input, parse_writing, read_json_body
 from foveate.viewer.server.session_cache import Session, SessionCache
-from foveate.viewer.server.worker import Busy, Worker
+from foveate.viewer.server.worker import Busy, Unwanted, Worker
 
 BINARY = "application/octet-stream"
 
 BESIDE = "~"
 """Between the names of two looks; no name has one."""
+
+HELD_SECONDS = 1.0
+"""How long a request for a look waits for it, before it says how far it is."""
+
+LONGEST_COOKIE = 64
+"""Characters of a cookie that names a browser."""
 
 WRITTEN_AT_ONCE = 4
 """Tokens that a model writes for one request: the page looks after each."""
@@ -52,30 +62,18 @@ class Limits:
     """Tokens of an input (patches of an image, frames of a sound)."""
     file_bytes: int = 12 * 2**20
     """Bytes of an image or a sound."""
-    sights: int = 6
-    """Number of inputs whose sights are kept."""
+    sights: int = 12
+    """Number of inputs of a browser whose sights are kept: the page lists six, of one or two looks each."""
+    browsers: int = 64
+    """Number of browsers whose sights are kept."""
     sight_bytes: int = 4 * 2**30
-    """Bytes of the queries and keys of all kept sights; the last one is always kept."""
-    waiting: int = 64
+    """Bytes of the queries and keys of all kept sights, and of answers; the last one is always kept."""
+    waiting: int = 256
     """Number of requests that may wait for the model."""
 
     def body_bytes(self, takes: InputKind) -> int:
         """Bytes of a request: 32 for each token of a text, or a file in base64; and some for the JSON around it."""
         return (32 * self.tokens if takes == "text" else self.file_bytes * 4 // 3) + 2**16
-
-
-@dataclass
-class Job:
-    """A request to look at an input, in any state."""
-
-    future: Future
-    started: float | None = None
-
-    @property
-    def state(self) -> dict[str, Any]:
-        if self.started is None:
-            return {"state": "waiting"}
-        return {"state": "running", "seconds": round(time.monotonic() - self.started, 1)}
 
 
 def make_application(
@@ -104,7 +102,7 @@ class Explorer:
 
     def __init__(self, viewer: ModelViewer, limits: Limits, worker: Worker, second: ModelViewer | None = None) -> None:
         self._viewer, self._second, self._limits, self._worker = viewer, second, limits, worker
-        self._sessions = SessionCache(limits.sights, limits.sight_bytes)
+        self._sessions = SessionCache(limits.sights, limits.sight_bytes, limits.browsers)
         self._pair: tuple[str, PairedSession] | None = None
         self._jobs: dict[str, Job] = {}
         both = [viewer] if second is None else [viewer, second]
@@ -122,7 +120,10 @@ class Explorer:
         self._page = make_page(about)
 
     async def page(self, request: Request) -> Response:
-        return HTMLResponse(self._page.text, headers={"content-security-policy": self._page.policy})
+        response = HTMLResponse(self._page.text, headers={"content-security-policy": self._page.policy})
+        if not _owner(request):
+            response.set_cookie(_cookie(request), secrets.token_urlsafe(16), httponly=True, samesite="strict")
+        return response
 
     async def begin(self, request: Request) -> Response:
         """Queue a look at an input."""
@@ -130,13 +131,17 @@ class Explorer:
         body = await read_json_body(request, self._limits.body_bytes(takes))
         given = parse_input(body, takes, self._limits.file_bytes)
         name = self._sessions.new_name()
-        job = Job(Future())
-        job.future = self._submit(lambda: self._look(viewer, name, job, given))
+        job = Job(_owner(request))
+        self._submit(job, lambda: self._look(viewer, name, job, given))
         self._jobs[name] = job
-        finished = [each for each, job in self._jobs.items() if job.future.done() and each not in self._sessions]
-        for each in finished[: -self._limits.sights]:  # the last ones may still be requested, to report why they failed
-            del self._jobs[each]
+        self._forget_jobs()
         return JSONResponse({"id": name}, 202)
+
+    def _forget_jobs(self) -> None:
+        """Remove jobs whose results are no longer kept, but for the last ones: why they failed may be requested."""
+        finished = [each for each, job in self._jobs.items() if job.future.done() and each not in self._sessions]
+        for each in islice(finished, max(0, len(finished) - self._limits.sights * self._limits.browsers)):
+            del self._jobs[each]
 
     def _requested_model(self, request: Request) -> ModelViewer:
         """The model that a request names."""
@@ -151,7 +156,7 @@ class Explorer:
         job.started = time.monotonic()
         session = Session(viewer.look(given, self._limits.tokens))
         head = session.head()
-        self._sessions.put(name, session)
+        self._sessions.put(name, session, job.owner)
         return head
 
     async def write(self, request: Request) -> Response:
@@ -162,18 +167,19 @@ class Explorer:
         text, chat = parse_writing(await read_json_body(request, self._limits.body_bytes("text")))
         if chat and not viewer.chats:
             raise HTTPException(422, "this model was not trained to chat")
-        grown = await _result(self._submit(lambda: viewer.write(text, WRITTEN_AT_ONCE, chat)))
+        grown = await self._compute(request, lambda: viewer.write(text, WRITTEN_AT_ONCE, chat))
         return JSONResponse({"text": grown.text, "ended": grown.ended})
 
     async def head(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        jobs = [self._jobs.get(each) for each in name.split(BESIDE)]
+        names = request.path_params["name"].split(BESIDE)
+        jobs = [job for name in names if (job := self._jobs.get(name)) is not None]
+        if len(jobs) < len(names):
+            raise _expired()
+        await wait_for_jobs(request, jobs, HELD_SECONDS)
         for job in jobs:
-            if job is None:
-                raise _expired()
             if not job.future.done():
                 return JSONResponse(job.state, 202)
-            head = await _result(job.future)
+            head = _result(job)
         session = self._session(request)
         if len(jobs) > 1:
             head = session.head()
@@ -181,17 +187,17 @@ class Explorer:
 
     async def maps(self, request: Request) -> Response:
         session, site = self._session(request), request.path_params["site"]
-        return await self._compute(lambda: session.maps(site))
+        return await self._numbers(request, lambda: session.maps(site))
 
     async def rows(self, request: Request) -> Response:
         session, site, head = self._session(request), request.path_params["site"], request.path_params["head"]
         rows = _pair(request, "rows")
-        return await self._compute(lambda: session.rows(site, head, rows))
+        return await self._numbers(request, lambda: session.rows(site, head, rows))
 
     async def tile(self, request: Request) -> Response:
         session, site, head = self._session(request), request.path_params["site"], request.path_params["head"]
         rows, columns, size = (_pair(request, name) for name in ("rows", "columns", "size"))
-        return await self._compute(lambda: session.tile(site, head, rows, columns, size))
+        return await self._numbers(request, lambda: session.tile(site, head, rows, columns, size))
 
     def _session(self, request: Request) -> Session | PairedSession:
         name = request.path_params["name"]
@@ -205,20 +211,39 @@ class Explorer:
             self._pair = name, PairedSession(*found)
         return self._pair[1]
 
-    async def _compute(self, task: Callable[[], bytes]) -> Response:
-        return Response(await _result(self._submit(task)), media_type=BINARY)
+    async def _numbers(self, request: Request, task: Callable[[], bytes]) -> Response:
+        return Response(await self._compute(request, task), media_type=BINARY)
 
-    def _submit(self, task: Callable[[], Any]) -> Future:
+    async def _compute(self, request: Request, task: Callable[[], Any]) -> Any:
+        """The result of a task, which is given up if the client leaves."""
+        job = Job()
+        self._submit(job, task)
+        await wait_for_jobs(request, [job])
+        return _result(job)
+
+    def _submit(self, job: Job, task: Callable[[], Any]) -> None:
         try:
-            return self._worker.submit(task)
+            job.future = self._worker.submit(task, job.wanted)
         except Busy:
             raise HTTPException(503, "too many requests are waiting for the model; try again in a moment") from None
 
 
-async def _result(future: Future) -> Any:
-    """The result of a task. Every error becomes status 422: a UserError, or a failure of the model."""
+def _cookie(request: Request) -> str:
+    """The name of the cookie: browsers do not tell the ports of a host apart."""
+    return f"foveate-{request.scope['server'][1]}"
+
+
+def _owner(request: Request) -> str:
+    """The browser of a request; empty for one that has not loaded the page."""
+    return request.cookies.get(_cookie(request), "")[:LONGEST_COOKIE]
+
+
+def _result(job: Job) -> Any:
+    """The result of a job that is done. Every error becomes status 422: a UserError, or a failure of the model."""
     try:
-        return await asyncio.wrap_future(future)
+        return job.future.result()
+    except (CancelledError, Unwanted):
+        raise _expired() from None
     except UserError as error:
         raise HTTPException(422, one_line(error)) from None
     except Exception as error:

@@ -1,12 +1,14 @@
 """Runs the explorer's server."""
 
 import asyncio
+import math
 import socket
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -15,12 +17,16 @@ from foveate.errors import UserError
 from foveate.viewer.protocol import ModelViewer
 from foveate.viewer.server.application import Limits, make_application
 from foveate.viewer.server.guards import WILDCARDS, Guard, allowed_hosts
+from foveate.viewer.server.requests import UPLOAD_SECONDS
 from foveate.viewer.server.worker import Worker
 
-MAX_CONNECTIONS = 64
+MAX_CONNECTIONS = 512
 
-SILENT_SECONDS = 5.0
-"""After so long a connection without a request is closed."""
+PATIENCE = {"head": 10.0, "body": UPLOAD_SECONDS + 5.0, "answer": 60.0}
+"""Seconds that a client may take for the head of a request, the body, and to read the answer."""
+
+WATCH_SECONDS = 0.5
+"""Seconds between two looks at what a connection waits for."""
 
 
 @dataclass(frozen=True)
@@ -69,23 +75,40 @@ def make_server(app: ASGIApp, host: str, port: int) -> uvicorn.Server:
             server_header=False,
             lifespan="off",
             ws="none",
-            http=ImpatientProtocol,
+            http=PunctualProtocol,
             limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=1,
         )
     )
 
 
-class ImpatientProtocol(H11Protocol):
-    """Closes connections that send no request, which would keep others out."""
+class PunctualProtocol(H11Protocol):
+    """Closes a connection whose client is too slow with a part of any request, which would keep others out."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.loop.call_later(SILENT_SECONDS, self._close_if_silent)
+        self._part: tuple[object, str] = (None, "")
+        self._since = self.loop.time()
+        self._watch()
 
-    def _close_if_silent(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._watching.cancel()
+
+    def _watch(self) -> None:
+        part = self.cycle, self._waits_for()
+        if part != self._part:
+            self._part, self._since = part, self.loop.time()
+        if self.loop.time() - self._since > PATIENCE.get(part[1], math.inf):
+            self.transport.abort()
+        self._watching = self.loop.call_later(WATCH_SECONDS, self._watch)
+
+    def _waits_for(self) -> str:
+        """What the client has to do next: send a "head" or a "body", or read an "answer"; empty if nothing."""
+        answering = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        if answering or self.transport.is_closing() or self.transport.get_write_buffer_size():
+            return "answer"
+        return {h11.IDLE: "head", h11.SEND_BODY: "body"}.get(self.conn.their_state, "")
 
 
 def listen(address: Address) -> socket.socket:

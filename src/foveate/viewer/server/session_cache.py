@@ -1,14 +1,14 @@
-"""Keeps the sights of the last inputs, with computed answers, within a limit of memory."""
+"""Keeps the sights of the last inputs of each browser, with computed answers, within a limit of memory."""
 
 import json
 import secrets
 from base64 import b64encode
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from torch import Tensor, nn
@@ -88,7 +88,12 @@ class Session:
 
     @property
     def size(self) -> int:
-        """Approximate size in bytes: queries and keys, and masks and biases, which layers may share."""
+        """Approximate size in bytes: what the sight holds, and the answers."""
+        return self._sight_size + self.answers.size
+
+    @cached_property
+    def _sight_size(self) -> int:
+        """Queries and keys, and masks and biases, which layers may share."""
         size, shared = 0, dict[int, Tensor]()
         for name in self.result.sight.sites:
             site = self.result.sight[name]
@@ -149,7 +154,7 @@ class AnswerCache:
     """A cache of recent answers, of limited size in bytes."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes, self._size = max_bytes, 0
+        self._max_bytes, self.size = max_bytes, 0
         self._found: OrderedDict[Any, bytes] = OrderedDict()
 
     def get(self, key: Any, make: Callable[[], bytes]) -> bytes:
@@ -159,18 +164,31 @@ class AnswerCache:
             return self._found[key]
         made = make()
         self._found[key] = made
-        self._size += len(made)
-        while self._size > self._max_bytes:
-            self._size -= len(self._found.popitem(last=False)[1])
+        self.size += len(made)
+        while self.size > self._max_bytes:
+            self.size -= len(self._found.popitem(last=False)[1])
         return made
 
 
-class SessionCache:
-    """Sessions by unguessable names. The last one is kept, whatever its size."""
+class KeptSession(NamedTuple):
+    """A session, and the browser that began it."""
 
-    def __init__(self, max_count: int, max_bytes: int) -> None:
-        self._max_count, self._max_bytes = max_count, max_bytes
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+    owner: str
+    session: Session
+
+
+class SessionCache:
+    """Sessions of several browsers by unguessable names.
+
+    Each browser keeps its last `max_count` sessions while there are at most `max_owners` browsers. If all sessions
+    together have more than `max_bytes`, the browser with the most bytes loses its oldest ones. The session that was
+    used last is kept, whatever its size.
+    """
+
+    def __init__(self, max_count: int, max_bytes: int, max_owners: int) -> None:
+        self._max_count, self._max_bytes, self._max_owners = max_count, max_bytes, max_owners
+        self._kept: OrderedDict[str, KeptSession] = OrderedDict()
+        """The session that was used last is last."""
         self._lock = Lock()
         """The worker thread adds sessions."""
 
@@ -179,27 +197,45 @@ class SessionCache:
         """A new unguessable name."""
         return secrets.token_urlsafe(16)
 
-    def put(self, name: str, session: Session) -> None:
-        """Add a session, and drop the oldest ones if there are too many."""
+    def put(self, name: str, session: Session, owner: str = "") -> None:
+        """Add a session of a browser, and drop those that are then too many."""
         with self._lock:
-            self._sessions[name] = session
-            while len(self._sessions) > self._max_count or (len(self._sessions) > 1 and self._size > self._max_bytes):
-                self._sessions.popitem(last=False)
+            self._kept[name] = KeptSession(owner, session)
+            self._shrink()
 
     def get(self, name: str) -> Session | None:
         """A session, which becomes the most recent one; None if it is not kept."""
         with self._lock:
-            if name in self._sessions:
-                self._sessions.move_to_end(name)
-            return self._sessions.get(name)
+            if name not in self._kept:
+                return None
+            self._kept.move_to_end(name)
+            self._shrink()  # sessions grow with their answers
+            return self._kept[name].session
 
     def __contains__(self, name: str) -> bool:
         with self._lock:
-            return name in self._sessions
+            return name in self._kept
 
-    @property
-    def _size(self) -> int:
-        return sum(session.size for session in self._sessions.values())
+    def _shrink(self) -> None:
+        while name := self._surplus():
+            del self._kept[name]
+
+    def _surplus(self) -> str | None:
+        """The name of a session to drop; None if all may be kept."""
+        owned: dict[str, list[str]] = {}
+        sizes: Counter[str] = Counter()
+        for name, (owner, session) in reversed(self._kept.items()):  # the newest first, of browsers and of sessions
+            owned.setdefault(owner, []).append(name)
+            sizes[owner] += session.size
+        for names in owned.values():
+            if len(names) > self._max_count:
+                return names[-1]
+        if len(owned) > self._max_owners:
+            return owned[list(owned)[-1]][-1]
+        if sizes.total() <= self._max_bytes or len(self._kept) == 1:
+            return None
+        oldest = owned[max(owned, key=sizes.__getitem__)][-1]
+        return oldest if oldest != next(reversed(self._kept)) else next(iter(self._kept))
 
 
 def _bytes(values: np.ndarray) -> bytes:

@@ -142,15 +142,14 @@ class Prompt {
     return `${this.first.wanted}\n${this.second.field.hidden ? "" : this.second.wanted}`;
   }
 
-  /** The head of the page, as soon as the model has run. */
+  /** The head of the page, as soon as the model has run; the server answers after a second, ready or not. */
   async done(id) {
-    for (let pause = 60; ; pause = Math.min(1000, pause * 1.5)) {
+    for (;;) {
       const response = await asked(`/looks/${id}`);
       const found = await response.json();
       if (response.status === 200) return found;
       const running = found.state === "running";
       this.status.textContent = running ? `Looking … ${Math.round(found.seconds)} s` : "Waiting for the model …";
-      await new Promise((resolve) => setTimeout(resolve, pause));
     }
   }
 
