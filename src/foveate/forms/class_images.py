@@ -16,14 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import Picture
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.labelled import ImageFormat, report_damaged
 from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least, unknown
 from foveate.files import check_place
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm, Prepared
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image import image_digest
 from foveate.forms.image_files import without_damaged

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Picture
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.captions import CaptionedImage
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.labelled import is_damaged, report_damaged
@@ -29,7 +29,7 @@ from foveate.decoding import Unmasking, unmask
 from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
 from foveate.forms.caption_words import START_SIGN, CaptionWords
-from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm, Prepared
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image import draw_over, image_digest
 from foveate.forms.image_files import without_damaged

@@ -19,14 +19,14 @@ import torch
 from torch import Tensor
 
 from foveate.contracts import Picture
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.augmentation import Augmentation, mixup
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.decoding import flat, read_image, turn_upright
 from foveate.data.images.labelled import ImageFormat, is_damaged, report_damaged
 from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least
-from foveate.forms.form import Changes, Fit, InputForm, Learned, MapRow, Naming, Prepared
+from foveate.forms.form import Changes, Fit, InputForm, Learned, MapRow, Naming
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image_files import image_files, without_damaged
 from foveate.forms.inputs import open_image, require_file

@@ -97,7 +97,8 @@ class Task:
 
     def hold_out(self, examples: Dataset[Any]) -> tuple[Dataset[Any], Dataset[Any]]:
         """What to learn from of a user's examples, and what to validate on. Raises UserError where they are too few."""
-        return examples.hold_out(held_out_every(len(examples)), self.reads.group, self.writes.kinds)
+        every, writes = held_out_every(len(examples)), self.writes
+        return examples.hold_out(every, self.reads.ties, writes.kinds, writes.rare_kinds)
 
     def recipe(self, **settings: Any) -> Recipe:
         """A recipe of the task. A setting may be a field of any part: `recipe(data="images", size=32, steps=300)`.

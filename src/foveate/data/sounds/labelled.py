@@ -1,5 +1,6 @@
 """Sounds with a label or a transcript each: folders of classes, or a table of paths."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from foveate.data.dataset import Dataset
 from foveate.data.folders import class_folders, files_below
 from foveate.data.sounds.files import ENDINGS, Waveform, read_sound
-from foveate.data.table import SOUND, TRANSCRIPT, read_table
+from foveate.data.table import SOUND, SPEAKER, TRANSCRIPT, read_table
 from foveate.data.text.files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 from foveate.files import is_file
@@ -25,6 +26,8 @@ class LabelledSound:
     seconds: float
     rate: int
     """Samples of a second in the file."""
+    speaker: str = ""
+    """Who speaks, where the data say so."""
 
     @property
     def place(self) -> str:
@@ -58,13 +61,13 @@ def labelled_sounds(
     (origin,) = paths
     files = _of_folder(origin, spoken) if origin.is_dir() else _of_table(origin)
     examples, problems = [], []
-    for path, label in files:
+    for path, label, speaker in files:
         try:
             sound = read_sound(path)
         except UserError as error:
             problems.append(str(error))
         else:
-            example = LabelledSound(path, label, sound.seconds, sound.rate)
+            example = LabelledSound(path, label, sound.seconds, sound.rate, speaker)
             if problem := problem_of(example):
                 problems.append(problem)
             else:
@@ -83,10 +86,11 @@ def sounds_below(folder: Path) -> list[Path]:
     return files_below(folder, ENDINGS)
 
 
-def _of_folder(folder: Path, spoken: bool) -> list[tuple[Path, str]]:
+def _of_folder(folder: Path, spoken: bool) -> list[tuple[Path, str, str]]:
     if spoken and (found := transcripts_beside(folder)):
-        return found
-    files = [(file, label) for label, own in class_folders(folder, ENDINGS) for file in own]
+        return [(file, text, _speaker_by_folder(file)) for file, text in found]
+    labelled = [(file, label) for label, own in class_folders(folder, ENDINGS) for file in own]
+    files = [(file, label, _speaker_by_name(file)) for file, label in labelled]
     if not files:
         raise UserError(f"{folder} has no sounds: it needs one folder for each class, with the sounds of the class")
     return files
@@ -119,12 +123,24 @@ def transcripts_beside(folder: Path) -> list[tuple[Path, str]]:
     return found
 
 
-def _of_table(table: Path) -> list[tuple[Path, str]]:
+def _speaker_by_folder(file: Path) -> str:
+    """The speaker of `speaker/chapter/speaker-chapter-0000.flac`, as in LibriSpeech; empty for other names."""
+    chapter, speaker = file.parent.name, file.parent.parent.name
+    return speaker if re.match(f"{re.escape(speaker)}[-_]{re.escape(chapter)}[-_]", file.name) else ""
+
+
+def _speaker_by_name(file: Path) -> str:
+    """The speaker of `word/speaker_nohash_0.wav`, as in Speech Commands (Warden 2018); empty for other names."""
+    speaker, mark, _ = file.name.partition("_nohash_")
+    return speaker if mark else ""
+
+
+def _of_table(table: Path) -> list[tuple[Path, str, str]]:
     files = []
-    for row in filter(None, read_table(table, (SOUND, TRANSCRIPT))):
+    for row in filter(None, read_table(table, (SOUND, TRANSCRIPT), origin=SPEAKER)):
         name, label = row.cells
         path = table.parent / name
         if not is_file(path):
             raise UserError(f"{table}, line {row.line}: there is no file {path}")
-        files.append((path, label))
+        files.append((path, label, row.origin))
     return files

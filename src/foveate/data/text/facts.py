@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from foveate.data.dataset import Dataset
-from foveate.data.table import ANSWER, CONTEXT, QUESTION, read_table
+from foveate.data.table import ANSWER, CONTEXT, DOCUMENT, QUESTION, read_table
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 
@@ -21,6 +21,9 @@ class TextQuestion:
     sentence: int | None = None
     """The number (from 0) of the sentence that has the answer, where it is known."""
 
+    document: str = ""
+    """What the text is a part of, where the table says so."""
+
     def content(self) -> bytes:
         return f"{self.text}\0{self.question}\0{self.answer}".encode()
 
@@ -31,9 +34,9 @@ def text_questions(paths: Paths) -> Dataset[TextQuestion]:
     if len(paths) != 1:
         raise UserError(f"questions about texts are one table; {len(paths)} were given")
     path, found = paths[0], []
-    for row in filter(None, read_table(path, (CONTEXT, QUESTION, ANSWER))):
+    for row in filter(None, read_table(path, (CONTEXT, QUESTION, ANSWER), origin=DOCUMENT)):
         text, question, answer = row.cells
-        found.append(TextQuestion(f"line {row.line} of {path.name}", text, question, answer))
+        found.append(TextQuestion(f"line {row.line} of {path.name}", text, question, answer, document=row.origin))
     if not found:
         raise UserError(f"{path}: there is no question in it")
     return Dataset(path.name, found, "questions", [f"{len({one.text for one in found}):,} texts"])

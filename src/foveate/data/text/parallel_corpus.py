@@ -63,6 +63,8 @@ class ParallelText(StreamedText):
         self.unit = "pairs"
         self.notes = tuple(notes)
         """What to show beside the pair of each line (the emoji of a message), where there is such a thing."""
+        self.shared = 0
+        """Pairs that share a sentence with others, and so are on their side."""
         self._read = read
         self._keep = keep
         self._left_out = left_out
@@ -115,7 +117,9 @@ class ParallelText(StreamedText):
         """The lines of this text whose number (from 1) `keep` accepts; they keep their numbers."""
         return ParallelText(name, self._read, self.notes, within(self._keep, keep), self._left_out)
 
-    def hold_out(self, every: int, group: Any = None, kinds: Any = None) -> tuple["ParallelText", "ParallelText"]:
+    def hold_out(
+        self, every: int, ties: Any = None, kinds: Any = None, rare: bool = False
+    ) -> tuple["ParallelText", "ParallelText"]:
         """As `held_out`, whose groups are pairs that share a sentence."""
         return self.held_out(every)
 
@@ -131,6 +135,7 @@ class ParallelText(StreamedText):
             )
         held = frozenset(lines[chosen].tolist())
         rest = self.part(self.name, lambda line: line not in held)
+        rest.shared = len(drawn) - len(np.unique(drawn))
         # what the reader leaves out is reported once, by the rest
         return rest, ParallelText(f"{self.name}, held out", self._read, self.notes, held.__contains__)
 
@@ -176,6 +181,8 @@ class ParallelText(StreamedText):
             told += f", {counts.empty:,} left out for an empty side (first on line {counts.first_empty})"
         if counts.left_out:
             told += f"; left out: {_told(counts.left_out)}"
+        if self.shared:
+            told += f"; {self.shared:,} share a sentence with others, on the same side as these"
         return told
 
     def _lines(self) -> Iterator[Pair]:
