@@ -35,7 +35,7 @@ class Eval(Generic[Options]):
     """Files as they are given to train on: SRC TGT for a translator; plain or .gz. Without it, the test part of the
     text by name that the model was trained on."""
     output: Path | None = None
-    """Also write the model's answers to this file, one a line."""
+    """Also write the model's answers to this file: one line for each line of the data, as `foveate run` prints them."""
     json: bool = False
     """Print one JSON object instead of tables."""
     device: str = "cpu"
@@ -55,7 +55,8 @@ def main(arguments: Sequence[str]) -> None:
     evaluation = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))
     if asked.output is not None:
         with written(asked.output.resolve()) as temporary:  # through links
-            temporary.write_text("".join(f"{line}\n" for line in evaluation.answers), encoding="utf-8")
+            lines = ("\\n".join(answer.splitlines()) for answer in evaluation.answers)
+            temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if asked.json:
         print(strict_json(evaluation.figures))
     else:

@@ -1,7 +1,7 @@
 """Examples of any kind that are read again and again: images, sounds, texts, with what they are labelled with."""
 
 import hashlib
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
@@ -25,6 +25,8 @@ class Example(Protocol):
 
 E = TypeVar("E", bound=Example)
 
+Row = TypeVar("Row")
+
 
 class _Chosen(Sequence[E]):
     """Some of the examples, which stay where they are."""
@@ -47,13 +49,31 @@ class _Chosen(Sequence[E]):
         return self._examples[int(self._numbers[number])]
 
 
+def without_empty(rows: Iterable[Row | None], lines: list[int | None]) -> Iterator[Row]:
+    """The rows that are not empty. For each row, its number among them is added to `lines`; None for an empty one."""
+    count = 0
+    for row in rows:
+        lines.append(None if row is None else count)
+        if row is not None:
+            count += 1
+            yield row
+
+
 class Dataset(Generic[E]):
     """Examples in a fixed order, with a name. What is large, such as pixels, an example reads when it is asked for."""
 
-    def __init__(self, name: str, examples: Sequence[E], unit: str = "examples", notes: Sequence[str] = ()) -> None:
-        """`unit` says what the examples are, "images"; `notes` say for instance what was left out, and why."""
+    def __init__(
+        self,
+        name: str,
+        examples: Sequence[E],
+        unit: str = "examples",
+        notes: Sequence[str] = (),
+        lines: Sequence[int | None] | None = None,
+    ) -> None:
+        """`unit` says what the examples are, "images"; `notes` say for instance what was left out, and why; for `lines`
+        see the property. By default each line of the input gave an example."""
         self.name, self.unit, self.notes = name, unit, tuple(notes)
-        self._examples = examples
+        self._examples, self._from_lines = examples, lines
 
     def __len__(self) -> int:
         return len(self._examples)
@@ -68,6 +88,18 @@ class Dataset(Generic[E]):
     def examples(self) -> Sequence[E]:
         """The examples as they are kept: in memory, or read from a file when they are asked for."""
         return self._examples
+
+    @property
+    def lines(self) -> Sequence[int | None]:
+        """For each line of the input, or file of a folder, the number of its example; None where it gave none."""
+        return range(len(self)) if self._from_lines is None else self._from_lines
+
+    def only(self, numbers: Sequence[int], *notes: str) -> "Dataset[E]":
+        """The examples with these numbers, and further notes about the others."""
+        places = {number: place for place, number in enumerate(numbers)}
+        lines = [None if number is None else places.get(number) for number in self.lines]
+        chosen = _Chosen(self.examples, np.array(numbers, np.int64))
+        return Dataset(self.name, chosen, self.unit, (*self.notes, *notes), lines)
 
     @property
     def report(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, without_empty
 from foveate.data.folders import class_folders, files_below
 from foveate.data.sounds.files import ENDINGS, Waveform, read_sound
 from foveate.data.table import SOUND, SPEAKER, TRANSCRIPT, read_table
@@ -59,9 +59,10 @@ def labelled_sounds(
     if len(paths) != 1:
         raise UserError(f"labelled sounds are one folder of class folders, or one table; {len(paths)} were given")
     (origin,) = paths
-    files = _of_folder(origin, spoken) if origin.is_dir() else _of_table(origin)
-    examples, problems = [], []
-    for path, label, speaker in files:
+    lines = list[int | None]()
+    files = _of_folder(origin, spoken) if origin.is_dir() else _of_table(origin, lines)
+    examples, kept, problems = [], [], []
+    for number, (path, label, speaker) in enumerate(files):
         try:
             sound = read_sound(path)
         except UserError as error:
@@ -72,13 +73,17 @@ def labelled_sounds(
                 problems.append(problem)
             else:
                 examples.append(example)
+                kept.append(number)
     if not examples:
         raise UserError(problems[0] if problems else f"{origin}: there is no labelled sound in it")
     hours = sum(example.seconds for example in examples) / 3600
     notes = [f"{hours:.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"]
     if problems:
         notes.append(f"left out {len(problems):,}, the first because {problems[0]}")
-    return Dataset(name or origin.name or str(origin), examples, "sounds", notes)
+    places = {number: place for place, number in enumerate(kept)}
+    given = lines or range(len(files))
+    lines = [None if number is None else places.get(number) for number in given]
+    return Dataset(name or origin.name or str(origin), examples, "sounds", notes, lines)
 
 
 def sounds_below(folder: Path) -> list[Path]:
@@ -135,9 +140,9 @@ def _speaker_by_name(file: Path) -> str:
     return speaker if mark else ""
 
 
-def _of_table(table: Path) -> list[tuple[Path, str, str]]:
+def _of_table(table: Path, lines: list[int | None]) -> list[tuple[Path, str, str]]:
     files = []
-    for row in filter(None, read_table(table, (SOUND, TRANSCRIPT), origin=SPEAKER)):
+    for row in without_empty(read_table(table, (SOUND, TRANSCRIPT), origin=SPEAKER), lines):
         name, label = row.cells
         path = table.parent / name
         if not is_file(path):

@@ -1,6 +1,6 @@
 """Texts with a label each: one `label<TAB>text` a line."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foveate.data.dataset import without_empty
 from foveate.data.splits import COPY, within
 from foveate.data.table import LABEL, TEXT, read_table
 from foveate.data.text.files import Paths, as_paths
@@ -125,6 +126,12 @@ class LabelledText(StreamedText):
 
     def labels(self) -> Iterator[str]:
         return (example.label for example in self)
+
+    @property
+    def lines(self) -> list[int | None]:
+        lines: list[int | None] = []
+        deque(without_empty(self._lines(), lines), 0)
+        return lines
 
     def check(self) -> LabelledCounts:
         """Read everything once (and only once, however often this is called) and count.

@@ -1,6 +1,7 @@
 """Pairs of sentences as the user has them: streamed from disk, in Unicode NFC, counted."""
 
 import unicodedata
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from foveate.data.dataset import without_empty
 from foveate.data.gettext.catalogues import Catalogues
 from foveate.data.splits import draws, within
 from foveate.data.table import SOURCE, TARGET, read_table
@@ -150,6 +152,12 @@ class ParallelText(StreamedText):
 
     def targets(self) -> Iterator[str]:
         return (target for _, target in self)
+
+    @property
+    def lines(self) -> list[int | None]:
+        lines: list[int | None] = []
+        deque(without_empty((pair if pair.source and pair.target else None for pair in self._lines()), lines), 0)
+        return lines
 
     def check(self) -> PairCounts:
         """Read everything once (and only once, however often this is called) and count.
