@@ -15,6 +15,7 @@ from foveate.cli.folders import check_no_part, parse_with_task
 from foveate.data.text.files import check_readable_again
 from foveate.errors import UserError, printable
 from foveate.files import check_place, strict_json, written
+from foveate.forms.ranged_pixels import use_pixel_range
 from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.examples.hub_data import local_paths
 
@@ -36,6 +37,9 @@ class Eval(Generic[Options]):
     text by name that the model was trained on."""
     output: Path | None = None
     """Also write the model's answers to this file: one line for each line of the data, as `foveate run` prints them."""
+    pixel_range: tuple[float, float] | None = None
+    """For images: the values of 16-bit and floating-point pixels that become black and white. By default as in the
+    training."""
     json: bool = False
     """Print one JSON object instead of tables."""
     device: str = "cpu"
@@ -46,6 +50,7 @@ def main(arguments: Sequence[str]) -> None:
     asked = parse_with_task(Eval, arguments, "eval")
     asked.options.check()
     task: Any = tasks.load(asked.folder, asked.device)
+    use_pixel_range(task, asked.pixel_range)
     if asked.output is not None:
         _check_output(asked.output, asked)
     languages = getattr(task.recipe.examples, "languages", None)

@@ -31,6 +31,7 @@ from foveate.forms.image_grid import check_image_file, check_samples, save_grid
 from foveate.forms.inputs import require_text
 from foveate.forms.label import check_labels, count_labels
 from foveate.forms.naming import DecoderNames
+from foveate.forms.ranged_pixels import RangedPixels
 from foveate.metrics.gan import deviation_share, frechet
 from foveate.training.settings import check_seed
 from foveate.viewer.figures import check_extension, plot_image_attention
@@ -50,7 +51,7 @@ AVERAGED = 10_000
 
 
 @dataclass
-class ClassName(InputForm):
+class ClassName(RangedPixels, InputForm):
     """The label of an image: inputs `classes` (B,)."""
 
     name: ClassVar[str] = "label"

@@ -36,6 +36,7 @@ from foveate.forms.image_files import without_damaged
 from foveate.forms.image_grid import check_image_file, check_samples, save_grid
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import Naming, token_names
+from foveate.forms.ranged_pixels import RangedPixels
 from foveate.training.settings import check_seed
 from foveate.viewer.protocol import Input
 from foveate.viewer.sides import SidePair
@@ -61,7 +62,7 @@ class CaptionTokens(NamedTuple):
 
 
 @dataclass
-class Caption(CaptionWords, InputForm):
+class Caption(RangedPixels, CaptionWords, InputForm):
     """A caption: inputs `tokens` (B, S), beginning with a start token, and `lengths` (B,)."""
 
     with_end: ClassVar[bool] = False

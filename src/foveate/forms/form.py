@@ -291,6 +291,10 @@ class InputForm(Form):
         """The title of a look's page."""
         return given if isinstance(given, str) else given.name
 
+    def of_files(self, dataset: Dataset[Any]) -> Dataset[Any]:
+        """The examples of a user's files, read by these settings."""
+        return dataset
+
     def usable(self, dataset: Dataset[Any]) -> Dataset[Any]:
         """The examples without those that are damaged, which a note of the dataset names."""
         return dataset

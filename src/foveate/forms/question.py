@@ -112,7 +112,7 @@ class ImageWithText(SquareImage):
         file = require_file(given, name, "question")
         if not file.question.strip():
             raise UserError(self.missing)
-        return Asked(open_image(file), file.question.strip())
+        return Asked(open_image(file, self.pixel_range), file.question.strip())
 
     def prefix(self, given: str) -> tuple[str, ...]:
         path, _, text = (part.strip() for part in given.partition("\t"))

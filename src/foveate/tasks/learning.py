@@ -156,7 +156,7 @@ class Lesson:
 
     def _read_once(self, paths: Sequence[Path]) -> Dataset[Any]:
         """A user's examples, which were read for their digest and are not read a second time."""
-        return self._read.pop(paths, None) or self.task.read(paths, self.recipe)
+        return self._read.pop(paths, None) or self.task.read_files(paths, self.recipe)
 
     def processor_of(self, train_part: Dataset[Any]) -> Processor:
         """The forms of the recipe, with what they learn from examples."""
@@ -221,7 +221,7 @@ class Lesson:
         if self._digests is None:
             given = (self.recipe.examples.data, self.recipe.examples.validation)
             parts = [paths for paths in given if paths and all(path.exists() for path in paths)]
-            self._read.update((paths, self.task.read(paths, self.recipe)) for paths in parts)
+            self._read.update((paths, self.task.read_files(paths, self.recipe)) for paths in parts)
             self._digests = {", ".join(map(str, paths)): self._read[paths].digest() for paths in parts}
         start = {} if self.recipe.start is None else {str(self.recipe.start): self.plan.weights.digest}
         own: dict[str, str] = getattr(self.recipe.objective, "contents", dict)()

@@ -355,11 +355,12 @@ class Skill:
 
     def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Any]:
         """What to measure on: a user's data, or the test part of the source that was learned from."""
-        source = self.recipe.examples.source
-        if not data and source is None:
+        if data:
+            return self.processor.reads.of_files(self.task.read(data, self.recipe))
+        if (source := self.recipe.examples.source) is None:
             told = "on files" if self.recipe.model in self.task.presets() else "elsewhere"
             raise UserError(f"this model was trained {told}: give --data {self.task.files} to measure it on")
-        return self.task.read(data, self.recipe) if data else self.task.open_source(str(source), self.recipe).test
+        return self.task.open_source(source, self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:
         """What was learned from, as it is now, without what was held out.

@@ -87,6 +87,11 @@ class Task:
             raise UserError(f"{model} is a model for another task; the task {self.name} takes {', '.join(known)}")
         return preset
 
+    def read_files(self, paths: Sequence[Path], recipe: Recipe) -> Dataset[Any]:
+        """Reads a user's files, images as the form that is read says."""
+        reads: InputForm = recipe.reads
+        return reads.of_files(self.read(paths, recipe))
+
     def open_source(self, name: str, recipe: Recipe) -> Splits[Any]:
         """The data by name."""
         source, target = getattr(recipe.examples, "languages", ("en", "fr"))
@@ -212,7 +217,7 @@ def open_examples(
 
     Raises UserError where there is nothing.
     """
-    read = read or (lambda paths: task.read(paths, recipe))
+    read = read or (lambda paths: task.read_files(paths, recipe))
     if task.generate is not None and (made := task.generate(recipe)) is not None:
         return made.train, made.dev
     chosen, files = recipe.examples, task.files

@@ -12,15 +12,19 @@ from PIL import ImageOps
 
 from foveate.data.dataset import Dataset, Example, without_empty
 from foveate.data.folders import class_folders, files_below
-from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, read_image, turn_upright
+from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, in_8_bits, read_image, turn_upright
 from foveate.data.table import IMAGE, LABEL, Column, read_table
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 from foveate.files import is_file
 from foveate.limits import check_file
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
-"""File names that are taken for images in a folder."""
+READ = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif")
+
+NOT_READ = (".heic", ".heif", ".jxl", ".jp2", ".j2k", ".jxr", ".tga", ".psd", ".exr", ".dng", ".cr2", ".nef", ".arw")
+
+ENDINGS = (*READ, *NOT_READ)
+"""File names that are taken for images in a folder. Those of formats that are not read are counted and named."""
 
 
 LISTED = 10
@@ -60,7 +64,7 @@ def is_damaged(example: ReadableImage) -> bool:
     if getattr(example, "identity", None) is not None:
         return False
     try:
-        example.read()
+        in_8_bits(example.read())
     except DamagedImage:
         return True
     return False
