@@ -4,6 +4,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -168,8 +169,11 @@ def _connected(columns: Sequence[np.ndarray]) -> np.ndarray:
     numbers, total = [], 0
     for column in columns:
         values, own = np.unique(column, return_inverse=True)
-        numbers.append(own + total)
-        total += len(values)
+        if len(values) < len(own):  # else nothing is shared
+            numbers.append(own + total)
+            total += len(values)
+    if len(numbers) <= 1:
+        return numbers[0] if numbers else np.arange(len(columns[0]))
     parents = array("q", range(total))
 
     def root(value: int) -> int:
@@ -178,8 +182,8 @@ def _connected(columns: Sequence[np.ndarray]) -> np.ndarray:
             value = parents[value]
         return value
 
-    for others in numbers[1:]:
-        for first, other in zip(numbers[0].tolist(), others.tolist(), strict=True):
+    for firsts, others in pairwise(numbers):
+        for first, other in zip(firsts.tolist(), others.tolist(), strict=True):
             parents[root(other)] = root(first)
     roots = np.fromiter(map(root, numbers[0].tolist()), np.int64, len(numbers[0]))
     return np.unique(roots, return_inverse=True)[1]
