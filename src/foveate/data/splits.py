@@ -4,7 +4,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import chain, pairwise
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -51,18 +51,19 @@ def hold_out(
     """About one in `every` examples; those that share a tie, directly or through others, are on one side.
 
     Larger groups than one in `LARGEST_SHARE` stay in training where the others suffice. Where they do not, they are
-    taken apart, but for copies. The last example of a kind, such as a label, is never held out; with `rare`, kinds that
-    occur once may be, where nothing else can. Which examples are drawn is the same each time.
+    taken apart, but for copies; of these the smallest is then held out, if it is not more than half of all. The last
+    example of a kind, such as a label, is never held out; with `rare`, it may be, where nothing else can. Which
+    examples are drawn is the same each time.
     """
     shared = _hashes(ties)
     cases = _Cases(kinds)
     count = len(shared[COPY])
-    groups = _whole_groups(shared, every)
+    groups, small = _whole_groups(shared, every)
     if any(len(np.unique(column)) < count for name, column in shared.items() if name in ORIGINS):
         every = min(every, ORIGINS_EVERY)
-    held = _draw(groups, every, cases, 1)
+    held = _draw(groups, small, every, cases)
     if rare and not held.any():
-        held = _draw(groups, every, cases, 2)
+        held = _draw(groups, small, every, _Cases(()))
     notes = [note for name, column in shared.items() if name != COPY and (note := _sides_of(name, column, held))]
     return HeldOut(held, count - len(np.unique(shared[COPY])), tuple(notes))
 
@@ -79,18 +80,24 @@ def _hashes(ties: Iterable[Ties]) -> dict[str, np.ndarray]:
     return {name: np.array(column, np.uint64) for name, column in found.items()}
 
 
-def _whole_groups(shared: Mapping[str, np.ndarray], every: int) -> np.ndarray:
-    """The number of each example's group, in the order of their first examples; -1 where it is too large."""
+def _whole_groups(shared: Mapping[str, np.ndarray], every: int) -> tuple[np.ndarray, int]:
+    """The number of each example's group, and of the first one that is too large.
+
+    Before it, groups are in the order of their first examples; from it on, the smallest comes first.
+    """
     groups = _connected([*shared.values()])
     count, most = len(groups), _most(len(groups), every)
-    large = np.bincount(groups, minlength=1)[groups] > most
-    if count - large.sum() < 2 * count / every:
+    sizes = np.bincount(groups, minlength=1)[groups]
+    if (sizes <= most).sum() < 2 * count / every:
         copies = groups.max(initial=0) + 1 + _in_order(shared[COPY])
-        groups = _in_order(np.where(large, copies, groups))
-        large = np.bincount(groups, minlength=1)[groups] > most
-    found = np.full(count, -1)
-    found[~large] = _in_order(groups[~large])
-    return found
+        groups = _in_order(np.where(sizes > most, copies, groups))
+        sizes = np.bincount(groups, minlength=1)[groups]
+    places = np.empty(count, np.int64)
+    places[np.lexsort((np.arange(count), np.where(sizes > most, sizes, 0)))] = np.arange(count)
+    _, firsts = np.unique(groups, return_index=True)
+    numbers = np.argsort(np.argsort(places[firsts]))
+    small = int((sizes[firsts] <= most).sum())
+    return numbers[np.unique(groups, return_inverse=True)[1]], small
 
 
 def _most(count: int, every: int) -> int:
@@ -98,21 +105,23 @@ def _most(count: int, every: int) -> int:
     return max(1, -(-count // min(every, LARGEST_SHARE)))
 
 
-def _draw(groups: np.ndarray, every: int, cases: "_Cases", least: int) -> np.ndarray:
-    """Holds out one in `every` groups, and others where these have too few examples. Kinds with fewer examples than
-    `least` do not count."""
+def _draw(groups: np.ndarray, small: int, every: int, cases: "_Cases") -> np.ndarray:
+    """Holds out one in `every` of the `small` groups, and others where these have too few examples, in the end a larger
+    one of at most half of all."""
     held = np.zeros(len(groups), bool)
-    order, ends = np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups + 1, minlength=1))
-    left, total, most = cases.counts(least), 0, _most(len(groups), every)
-    for group, further in _drawn_groups(len(ends) - 1, every):
+    order, ends = np.argsort(groups, kind="stable"), np.cumsum([0, *np.bincount(groups)])
+    left, total, most = cases.counts(), 0, _most(len(groups), every)
+    larger = range(small, len(ends) - 1)
+    for group, further in chain(_drawn_groups(small, every), ((group, True) for group in larger)):
         if further and 2 * total * every >= len(groups):
             break
         members = order[ends[group] : ends[group + 1]]
         own = cases.of(members)
-        if total + len(members) <= most and all(left.get(kind, times + 1) > times for kind, times in own.items()):
+        fits = total + len(members) <= (most if group < small else len(groups) // 2)
+        if fits and all(left[kind] > times for kind, times in own.items()):
             held[members] = True
             total += len(members)
-            left.subtract({kind: times for kind, times in own.items() if kind in left})
+            left -= own
     return held
 
 
@@ -147,9 +156,9 @@ class _Cases:
             self._kinds.extend(numbers.setdefault(kind, len(numbers)) for kind in own)
             self._ends.append(len(self._kinds))
 
-    def counts(self, least: int) -> Counter[int]:
-        """The number of examples of each kind that has at least this many."""
-        return Counter({kind: count for kind, count in Counter(self._kinds).items() if count >= least})
+    def counts(self) -> Counter[int]:
+        """The number of examples of each kind."""
+        return Counter(self._kinds)
 
     def of(self, members: np.ndarray) -> Counter[int]:
         """The same of some examples."""

@@ -332,7 +332,7 @@ class OutputForm(Form):
         return ()
 
     rare_kinds: ClassVar[bool] = False
-    """Whether kinds that occur once may be held out, where nothing else can: they are not learned then."""
+    """Whether the last case of a kind may be held out, where nothing else can: it is not learned then."""
 
     def check_examples(self, train: Dataset[Any], validation: Dataset[Any], example: str) -> None:
         """Raise UserError for examples that cannot be learned; an `example` is an "image"."""
