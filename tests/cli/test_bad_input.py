@@ -309,5 +309,8 @@ def test_empty_and_over_long_sentences_are_counted_and_told(tmp_path: Path, caps
     path.write_text("\n".join([*lines[:5], "red\t", "\t", *lines[5:], *(f"{long}\t{word}" for word in "abcd")]) + "\n")
     main([str(part) for part in train("--data", path, "--out", tmp_path / "run", *FLAGS, "--steps", "1")])
     told = capsys.readouterr().err.splitlines()
-    assert told[0] == "pairs.tsv: 52 pairs, 2 left out for an empty side (first on line 6)"
+    assert (
+        told[0] == "pairs.tsv: 52 pairs, 2 left out for an empty side (first on line 6); "
+        "10 share a sentence with others, on the same side as these"
+    )
     assert told[2] == "pairs.tsv: 4 of 52 pairs left out for more than 128 tokens on a side"

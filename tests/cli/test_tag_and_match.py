@@ -29,7 +29,7 @@ def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def tagger(tagged: Path) -> Path:
     folder = tagged.parent / "run"
-    main(["train", "tag", "--data", str(tagged), "--out", str(folder), *SMALL])
+    main(["train", "tag", "--data", str(tagged), "--validation", str(tagged), "--out", str(folder), *SMALL])
     return folder
 
 

@@ -42,7 +42,7 @@ def test_train(trained: Trained) -> None:
     """Progress goes to stderr, with what the text holds; the last line says what to do next."""
     lines = trained.err.splitlines()
     assert lines[:3] == [
-        "pairs.tsv: 508 pairs",
+        "pairs.tsv: 508 pairs; 211 share a sentence with others, on the same side as these",
         "pairs.tsv, held out: 92 pairs",
         "pairs.tsv: 0 of 508 pairs left out for more than 128 tokens on a side",
     ]

@@ -162,10 +162,9 @@ def test_images_of_16_bits_are_grey_and_others_are_refused(tmp_path: Path) -> No
     images = labelled_images([tmp_path])
     assert choose_format(images, None) == ImageFormat(7, 1)
     assert decode(images, ImageFormat(7, 1))[:, 0, 3, 3].tolist() == [0, 255]
-    for mode in ("F", "LAB"):
-        PIL.Image.new(mode, (5, 5)).save(tmp_path / "odd.tif")
-        with pytest.raises(DamagedImage, match=r"odd\.tif has pixels of a kind that is not read: save it with 8 or 16"):
-            read_image(tmp_path / "odd.tif")
+    PIL.Image.new("LAB", (5, 5)).save(tmp_path / "odd.tif")
+    with pytest.raises(DamagedImage, match=r"odd\.tif has pixels of a kind that is not read: save it with 8 or 16"):
+        read_image(tmp_path / "odd.tif")
 
 
 def test_a_jpeg_of_a_thousand_scans(tmp_path: Path) -> None:

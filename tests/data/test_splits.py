@@ -5,7 +5,7 @@ import random
 import pytest
 
 from foveate.data import splits as module
-from foveate.data.splits import draws, one_in, sides, together
+from foveate.data.splits import COPY, draws, hold_out, sides
 from foveate.data.text.documents import Paragraph, Prose
 from foveate.data.text.labelled import LabelledText
 from foveate.data.text.parallel_corpus import ParallelText
@@ -29,18 +29,58 @@ def test_pairs_that_share_a_text_are_on_one_side():
         assert len(set(sides(links, held_out=0.3))) == 1
 
 
-def test_the_same_texts_are_hold_out_groups():
-    texts = [f"text {number % 90}" if number % 3 else f"Text {number % 90}" for number in range(200)]
-    held = together(texts, 20)
-    found = {}
-    for number, text in enumerate(texts, 1):
-        found.setdefault(text.casefold(), set()).add(held(number))
-    assert all(len(sides) == 1 for sides in found.values())
-    assert 3 <= sum(held(number) for number in range(1, 201)) <= 25
-    unlike = together([f"text {number}" for number in range(200)], 20)
-    assert [unlike(number) for number in range(1, 201)] == [one_in(20)(number) for number in range(1, 201)]
-    often = together(["again"] * 200, 20)
-    assert [often(number) for number in range(1, 201)] == [one_in(20)(number) for number in range(1, 201)]
+def test_examples_with_the_same_content_are_on_one_side():
+    texts = [f"text {number % 90}" for number in range(200)]
+    held, copies, notes = hold_out(({COPY: text} for text in texts), 20)
+    sides = {text: {bool(side) for side, own in zip(held, texts, strict=True) if own == text} for text in texts}
+    assert all(len(side) == 1 for side in sides.values())
+    assert 5 <= held.sum() <= 20
+    assert (copies, notes) == (110, ())
+
+
+def test_a_content_that_is_most_of_the_examples_stays_in_training():
+    held, copies, _ = hold_out(({COPY: "again" if number % 2 else number} for number in range(100)), 10)
+    assert copies == 49
+    assert 5 <= held.sum() <= 10
+    assert not held[1::2].any()
+    assert not hold_out([{COPY: "again"}] * 40, 10).held.any()
+
+
+@pytest.mark.parametrize("name", ["text", "document", "speaker"])
+def test_what_shares_something_is_on_one_side_where_there_is_enough_of_it(name):
+    held, copies, notes = hold_out(({COPY: number, name: number % 6} for number in range(120)), 20)
+    assert [len(set(held[number::6])) for number in range(6)] == [1] * 6
+    assert held.sum() == 20
+    assert (copies, notes) == (0, (f"6 {name}s, each on one side",))
+
+
+def test_two_large_documents_are_taken_apart_but_for_copies():
+    ties = [{COPY: number % 50, "document": number // 60} for number in range(120)]
+    held, copies, notes = hold_out(ties, 20)
+    assert 3 <= held.sum() <= 24
+    assert all(len(set(held[number::50])) == 1 for number in range(50))
+    assert (copies, notes) == (70, ("2 of 2 documents are on both sides: give --validation for others",))
+
+
+def test_ties_of_several_kinds_are_followed():
+    """A copy of a part of one document in another joins the documents."""
+    ties = [{COPY: number % 13, "document": number} for number in range(26)]
+    ties += [{COPY: 100 + number, "document": number % 13} for number in range(26)]
+    held = hold_out(ties, 5).held
+    parts = [held[number::13] for number in range(13)]
+    assert all(len(set(part)) == 1 for part in parts)
+    assert 0 < held.sum() <= 11
+
+
+def test_the_last_example_of_a_kind_is_never_held_out():
+    for rare in range(40):
+        kinds = [("rare" if number == rare else "often",) for number in range(40)]
+        held = hold_out(({} for _ in kinds), 5, kinds).held
+        assert not held[rare]
+        assert 4 <= held.sum() <= 8
+    alone = [(number,) for number in range(40)]
+    assert not hold_out(({} for _ in alone), 5, alone).held.any()
+    assert hold_out(({} for _ in alone), 5, alone, rare=True).held.sum() == 8
 
 
 TEXTS = [f"text {number}" for number in range(97)]
@@ -70,9 +110,8 @@ def test_what_was_held_out_once_does_not_come_back(text):
 
 @pytest.mark.parametrize(("make", "unit"), [(prose, "paragraphs")])
 def test_a_held_out_part_is_not_empty(make, unit):
-    texts = TEXTS[:40]
-    texts[12], texts[24] = texts[:2]  # those that would be drawn
-    with pytest.raises(UserError, match=f"its {unit} repeat, so that none can be held out; give text to validate"):
+    texts = [TEXTS[0]] * 40
+    with pytest.raises(UserError, match=f"too few different {unit} to hold some out; give text to validate"):
         make(texts).held_out(20)
 
 

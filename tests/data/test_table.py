@@ -214,3 +214,81 @@ def test_values_that_are_no_cells(value: str, told: str, tmp_path: Path) -> None
     with pytest.raises(UserError) as error:
         rows(tmp_path / "a.jsonl")
     assert str(error.value) == f"{tmp_path / 'a.jsonl'}, line 1: {told}"
+
+
+UNKNOWN = ("emotion", "utterance", "remark")
+"""What no reader calls a column."""
+
+
+def many_rows(reader: Reader) -> list[list[str]]:
+    """Six rows of a reader, whose labels repeat and whose texts are sentences."""
+    first, second = rows_of(reader)
+    labels = [column in (table.LABEL, table.ANSWER) for column in reader.columns]
+    found = []
+    for number in range(6):
+        row = (first, second)[number % 2]
+        texts = [f"{cell} of number {number}" for cell in row]
+        keep = [label or column.name == "path" for label, column in zip(labels, reader.columns, strict=True)]
+        found.append([cell if kept else text for cell, text, kept in zip(row, texts, keep, strict=True)])
+    return found
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
+def test_a_first_line_that_may_be_a_header_is_refused(name: str, kind: str, folder: Path) -> None:
+    """Where it names none of the columns, or only some of them: both readings are named."""
+    reader = READERS[name]
+    names = [column.name for column in reader.columns]
+    between, write = ("<TAB>", _tabs) if kind == "tsv" else (",", _csv)
+    partly = [names[0], *UNKNOWN[1 : len(names)]]
+    for titles, lacking in ((list(UNKNOWN[: len(names)]), names), (partly, names[1:])):
+        write(folder / f"a.{kind}", titles, many_rows(reader))
+        with pytest.raises(UserError) as error:
+            list(reader.read([folder / f"a.{kind}"]))
+        row = ", ".join(f"{column} '{title}'" for column, title in zip(names, titles, strict=True))
+        assert str(error.value) == (
+            f"{folder / f'a.{kind}'}, line 1: this may be a header without {' and '.join(lacking)}, or a row ({row}): "
+            f"rename its columns, or put a line {between.join(names)} above it"
+        )
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_advice_about_a_header_works(name: str, folder: Path) -> None:
+    """Text rows that look like a header are read below one."""
+    reader = READERS[name]
+    rows = many_rows(reader)
+    odd = [cell if column.name == "path" else UNKNOWN[0] for column, cell in zip(reader.columns, rows[0], strict=True)]
+    _tabs(folder / "a.tsv", [column.name for column in reader.columns], [odd, rows[1]])
+    assert list(reader.cells(next(iter(reader.read([folder / "a.tsv"]))))) == odd
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["cat\tchat", "dog\tchien", "red\trouge", "house\tmaison"],  # a dictionary: all rows are names
+        ["Go.\tVa !", "Come here now.\tViens ici.", "Who is it?\tQui est-ce ?", "I am late.\tJe suis en retard."],
+        ["cat\tchat", "the dog sleeps\tle chien dort"],  # too few rows to tell
+        ["3\t4", "5\t6", "7\t8", "9\t10"],
+    ],
+)
+def test_rows_that_are_no_header(lines: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    found = rows(path, table.SOURCE, table.TARGET)
+    assert [f"{source}\t{target}" for _, source, target in found] == lines
+
+
+def test_a_first_label_that_repeats_is_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("spam\tHello\nham\ta long text\nspam\tone more text\nham\tthe last text\n", encoding="utf-8")
+    assert len(rows(path, table.LABEL, TEXT)) == 4
+
+
+def test_a_further_column_of_a_header(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("client_id,text\nada,hello\n")
+    (tmp_path / "a.jsonl").write_text('{"text": "hello", "speaker_id": 3}\n{"text": "hello"}\n')
+    found = [
+        [row and row.origin for row in read_table(tmp_path / name, (TEXT,), origin=table.SPEAKER)]
+        for name in ("a.csv", "a.jsonl")
+    ]
+    assert found == [["ada"], ["3", ""]]

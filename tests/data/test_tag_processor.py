@@ -9,6 +9,7 @@ from foveate.data.text.tagged import Tagged, tagged_dataset
 from foveate.forms.processor import Processor
 from foveate.forms.tagged_words import TaggedWords, Tags
 from foveate.special_tokens import LEARNED
+from foveate.tasks import find_task
 
 PAD, UNKNOWN = LEARNED.pad, LEARNED.unknown
 
@@ -44,7 +45,7 @@ def test_inputs_alone() -> None:
 
 def test_sentences_that_are_the_same_are_hold_out_groups() -> None:
     sentences = [[(f"word {number % 150}", "X")] for number in range(400)]
-    rest, held = text(sentences).hold_out_groups(20, lambda sentence: " ".join(sentence.words))
+    rest, held = find_task("tag").hold_out(text(sentences))
     assert len(rest) + len(held) == 400
     assert held[0].words
     assert not {one.words for one in rest} & {one.words for one in held}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from foveate.data.dataset import Dataset
+from foveate.data.splits import COPY
 from foveate.data.text import spooled_passages, token_shards
 from foveate.data.text.documents import Passage
 from foveate.data.text.spooled_passages import SpooledPassages, spooled
@@ -130,7 +131,7 @@ def test_spooled_passages_are_the_same(cache: Path) -> None:
     assert list(found) == passages
     assert (found[-2], found[3:9:2]) == (passages[-2], passages[3:9:2])
     assert Dataset("a", found).digest() == Dataset("a", passages).digest()
-    parts, expected = (Dataset("a", kept).hold_out_groups(5, lambda one: one.text) for kept in (found, passages))
+    parts, expected = (Dataset("a", kept).hold_out(5, lambda one: {COPY: one.text}) for kept in (found, passages))
     assert [list(part) for part in parts] == [list(part) for part in expected]
     assert spooled(passages) == passages
     assert [*cache.iterdir()] == []  # the file has no name

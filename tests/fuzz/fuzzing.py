@@ -246,7 +246,7 @@ class Subjects:
         damage_file(draw.choice([place / name, place / name, place / "maps" / "map-l.xml"]), draw)
         given = place / name if task != "control" else (place / name).parent
         if task == "questions":
-            return void(read_questions(given))
+            return void(read_questions(given, []))
         return void(list(read_examples(task, place if name.endswith("voc.xml") else given, place)))
 
     @cached_property

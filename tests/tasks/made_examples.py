@@ -226,7 +226,11 @@ def routes(folder: Path) -> Made:
     path = [[3, 5, 270], [3, 5, 180], [3, 6, 180]]
     instructions = ("go to the lamp", "turn and go to the lamp")
     found = [
-        {"instruction": instructions[number % 2], "map": walk_map.name, "path": path[1 - number % 2 :]}
+        {
+            "instruction": f"{instructions[number % 2]} {number}",
+            "map": walk_map.name,
+            "path": path[1 - number % 2 :],
+        }
         for number in range(COUNT)
     ]
     (folder / "routes.json").write_text(json.dumps(found))

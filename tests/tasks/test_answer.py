@@ -159,4 +159,4 @@ def test_an_image_without_a_question_is_reported_and_the_others_are_answered(
 
 def test_questions_about_one_image_are_on_one_side() -> None:
     task, (one, other) = find_task("answer"), (question("red", "blue", side, 3) for side in ("left", "right"))
-    assert task.reads.group(one) == task.reads.group(other)
+    assert task.reads.ties(one)["image"] == task.reads.ties(other)["image"]

@@ -225,7 +225,7 @@ def test_a_recipe_that_cannot_be(tmp_path: Path, changes: dict, message: str) ->
 
 
 def test_labels_that_cannot_be(tmp_path: Path) -> None:
-    one = tsv(tmp_path / "one.tsv", [("same", "text")] * 30)
+    one = tsv(tmp_path / "one.tsv", [("same", f"text {number}") for number in range(30)])
     two = tsv(tmp_path / "two.tsv", [("praise", "text"), ("blame", "text")])
     other = tsv(tmp_path / "other.tsv", [("praise", "x"), ("censure", "y")])
 

@@ -26,10 +26,11 @@ from foveate.data.tokens.public_tokenizer import PublicTokenizer, byte_level
 from foveate.data.tokens.tokenizers import train_bpe
 from foveate.decoding import Decoding
 from foveate.errors import UserError
-from foveate.forms.completion import CompleteOptions, TextStream
+from foveate.forms.completion import CompleteOptions, TextStream, likeliest
 from foveate.forms.language import Continuation, ReadBeginning
 from foveate.forms.processor import Processor
 from foveate.forms.prompts import Prompting
+from foveate.metrics.written_answers import answer_metrics
 from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.completion.measures import log_prob
@@ -444,6 +445,33 @@ def test_a_text_that_was_read_as_a_choice(
     assert exit.value.code == 2
     told = "is empty, and 'the text' was read as one of the --choices: give texts before --choices, or in --file\n"
     assert capsys.readouterr().err.endswith(told)
+
+
+def test_written_answers_are_measured(
+    made: tuple[Path, nn.Module], shots: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    """With --shots and no --choices: by what the model writes after the prompt of each pair."""
+    folder, data, output = str(made[0]), tmp_path / "pairs.tsv", tmp_path / "answers.txt"
+    data.write_text("the lamp\tup\n\na step\tdown there\n" + "the keeper " * 300 + "\tup\n")
+    arguments = ["eval", folder, "--data", str(data), "--shots", str(shots), "--max-new-tokens", "5"]
+    main([*arguments, "--json", "--output", str(output)])
+    figures = json.loads(capsys.readouterr().out)
+    options = CompleteOptions(replace(likeliest(), max_new_tokens=5), prompting=Prompting(shots))
+    written = [one.text.strip() for one in foveate.load(folder).answer(["the lamp", "a step"], options)]
+    assert output.read_text().split("\n") == [written[0], "", written[1], "", ""]
+    assert figures["pairs"] == 3
+    assert figures["ways"]["always up"]["exact_match"] == pytest.approx(200 / 3)
+    assert figures["ways"]["this model"] == answer_metrics([*written, ""], ["up", "down there", "up"])
+    main(arguments)
+    table = capsys.readouterr().out
+    assert all(name in table for name in ("exact match", "F1", "BLEU", "1 have no answer, the first because"))
+
+
+def test_answer_metrics() -> None:
+    found = answer_metrics(["The Lamp!", "a red lamp", ""], ["lamp", "the blue lamp", "ship"])
+    assert found["exact_match"] == pytest.approx(100 / 3)
+    assert found["f1"] == pytest.approx(100 * (1 + 0.5 + 0) / 3)
+    assert answer_metrics(["one two three four five"], ["one two three four five"])["bleu"] == pytest.approx(100)
 
 
 def test_shots_of_another_form(tmp_path: Path) -> None:

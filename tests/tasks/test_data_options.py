@@ -33,11 +33,11 @@ def test_pairs_from_all_over() -> None:
 
 def test_examples_that_the_model_has_no_positions_for_are_left_out_of_validation(capsys: pytest.CaptureFixture) -> None:
     model, console = LearnedPositions(7, 4), Console(width=200)
-    assert without_too_long(model, ["a", "b", "c"], [7, 8, 3], "dev", console) == ["a", "c"]
+    assert without_too_long(model, ["a", "b", "c"], {"a": 7, "b": 8, "c": 3}.__getitem__, "dev", console) == ["a", "c"]
     assert capsys.readouterr().out == "dev: 1 of 3 left out of validation for more than 7 positions\n"
-    assert without_too_long(nn.Module(), ["a", "b"], [7, 10**9], "dev", console) == ["a", "b"]
+    assert without_too_long(nn.Module(), ["a", "b"], {"a": 7, "b": 10**9}.__getitem__, "dev", console) == ["a", "b"]
     with pytest.raises(UserError, match="dev: 2 of 2 left out of validation"):
-        without_too_long(model, ["a", "b"], [8, 9], "dev", console)
+        without_too_long(model, ["a", "b"], {"a": 8, "b": 9}.__getitem__, "dev", console)
 
 
 def test_a_vocabulary_that_lacks_most_words_is_told() -> None:

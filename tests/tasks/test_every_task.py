@@ -26,7 +26,9 @@ from foveate import models, run_dir
 from foveate.cli import main
 from foveate.errors import UserError, printable
 from foveate.forms.answers import Answer, Failure
+from foveate.forms.blanks import FilledBlanks
 from foveate.forms.form import setting_names
+from foveate.forms.rewriting import Rewritten
 from foveate.run_dir import CONFIG, WEIGHTS
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.learning import learn
@@ -341,6 +343,42 @@ def test_numbers_that_overflow_give_no_answer(trained: Trained, command: Command
         ended = command(verb, "run", *given)
         assert ended.status == 0 or re.search("not finite|NaN", ended.error)
         assert not re.search(r"\b(nan|inf)\b", ended.out.lower())
+
+
+def with_a_gap(data: Path, folder: Path) -> tuple[Path, int] | None:
+    """A copy of a table with an empty second line, or of a folder with a damaged second image, and the number of that
+    line; None for other data."""
+    if data.is_dir():
+        shutil.copytree(data, folder / "gap")
+        found = sorted((folder / "gap").rglob("*.png"))
+        if not found or (folder / "gap" / "masks").exists():
+            return None
+        found[1].write_bytes(b"no image")
+        return folder / "gap", 1
+    rows = data.read_text(encoding="utf-8").split("\n")
+    if data.suffix != ".tsv" or "" in rows[:-1]:  # tagged words
+        return None
+    place = data.with_name("gap.tsv")
+    place.write_text("\n".join([rows[0], "", *rows[1:]]), encoding="utf-8")
+    return place, 1
+
+
+def test_eval_writes_a_line_for_each_line_of_the_data(trained: Trained, run: Command, tmp_path: Path) -> None:
+    """Also for one that is empty or cannot be read."""
+    (data, *_), writes = trained.made.data, trained.skill.processor.writes
+    if isinstance(writes, FilledBlanks | Rewritten):
+        return  # of prose, rows and what fits are measured
+    assert run("eval", "--data", data, "--output", "all.txt").status == 0
+    whole = Path("all.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    assert len(whole) == len(trained.task.read([data], trained.skill.recipe).lines)
+    if (made := with_a_gap(data, tmp_path / "folder")) is not None:
+        place, gap = made
+        ended = run("eval", "--data", place, "--output", "gap.txt")
+        assert ended.status == 0, ended.err
+        found = Path("gap.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        assert found[gap] == ""
+        assert len(found) == len(whole) + (not place.is_dir())
+        assert all(one or not other for one, other in zip(found[:gap] + found[gap + 1 :], whole, strict=False))
 
 
 def test_a_stopped_training_ends_with_the_same_weights(trained: Trained, tmp_path: Path) -> None:

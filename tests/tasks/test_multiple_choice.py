@@ -43,7 +43,7 @@ def test_scores_are_sums_of_log_probabilities(
     assert ways["chance"]["acc"] == pytest.approx((1 / 3 + 1 / 2) / 2)
     tokenizer = Completer.load(folder).tokenizer
     right = 0
-    for line, question in zip(output.read_text().splitlines(), read_questions(path), strict=True):
+    for line, question in zip(filter(None, output.read_text().splitlines()), read_questions(path, []), strict=True):
         found = json.loads(line)
         for choice, score in zip(question.choices, found["scores"], strict=True):
             before, both = tokenizer.encode([question.text.rstrip(), f"{question.text.rstrip()} {choice}"])
@@ -71,20 +71,20 @@ def test_scores_are_sums_of_log_probabilities(
 def test_lines_of_another_form(line: str, wrong: str, tmp_path: Path) -> None:
     (tmp_path / "task.jsonl").write_text(f"\n{line}\n")
     with pytest.raises(UserError, match=rf'line 2: a question is {{"query": .*({wrong})'):
-        read_questions(tmp_path / "task.jsonl")
+        read_questions(tmp_path / "task.jsonl", [])
 
 
 def test_a_question_of_too_many_lists(tmp_path: Path) -> None:
     (tmp_path / "task.jsonl").write_text(f"{100_000 * '['}\n")
     with pytest.raises(UserError, match="line 1 is damaged: lists or tables are nested too deeply"):
-        read_questions(tmp_path / "task.jsonl")
+        read_questions(tmp_path / "task.jsonl", [])
 
 
 def test_no_questions_and_options_of_prompts(
     made: tuple[Path, nn.Module], tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     with pytest.raises(UserError, match="has no questions"):
-        read_questions(write(tmp_path / "none.jsonl", []))
+        read_questions(write(tmp_path / "none.jsonl", []), [])
     path = write(tmp_path / "task.jsonl", QUESTIONS)
     for more, wrong in (
         (["--choices", "a", "b"], "leave out the options of prompts"),

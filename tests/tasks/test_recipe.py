@@ -123,7 +123,7 @@ def test_a_label_that_occurs_once_is_learned() -> None:
         assert learn.check().labels["rare"] == 1
         assert 5 <= check.check().kept <= 8
         assert learn.check().kept + check.check().kept == 40
-    with pytest.raises(UserError, match="reviews: it has too few texts of each label to hold some out; give text to"):
+    with pytest.raises(UserError, match="reviews: too few different texts to hold some out; give --validation"):
         held_out(LabelledText.from_pairs([(f"label {n}", f"text {n}") for n in range(40)], "reviews"), "FILE", "texts")
 
 

@@ -155,7 +155,10 @@ def test_two_trainings_with_one_seed_are_one(tmp_path: Path) -> None:
 def test_own_text_in_one_file_with_a_part_held_out(tmp_path: Path) -> None:
     """One pair in five: 12 of 61."""
     recipe = words.recipe(tmp_path / "run", steps=2, data=(tsv(tmp_path / "pairs.tsv", 61),))
-    assert train(recipe)[1].splitlines()[:2] == ["pairs.tsv: 49 pairs", "pairs.tsv, held out: 12 pairs"]
+    assert train(recipe)[1].splitlines()[:2] == [
+        "pairs.tsv: 49 pairs; 7 share a sentence with others, on the same side as these",
+        "pairs.tsv, held out: 12 pairs",
+    ]
     assert foveate.load(tmp_path / "run").run("red cat").ended in (True, False)
 
 

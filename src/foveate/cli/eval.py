@@ -16,6 +16,7 @@ from foveate.data.folders import allowing_outside
 from foveate.data.text.files import check_readable_again
 from foveate.errors import UserError, printable
 from foveate.files import check_place, real_path, strict_json, written
+from foveate.forms.ranged_pixels import use_pixel_range
 from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.examples.hub_data import local_paths
 
@@ -38,7 +39,10 @@ class Eval(Generic[Options]):
     allow_outside: bool = False
     """Read files too that a table names outside its own folder."""
     output: Path | None = None
-    """Also write the model's answers to this file, one a line."""
+    """Also write the model's answers to this file: one line for each line of the data, as `foveate run` prints them."""
+    pixel_range: tuple[float, float] | None = None
+    """For images: the values of 16-bit and floating-point pixels that become black and white. By default as in the
+    training."""
     json: bool = False
     """Print one JSON object instead of tables."""
     device: str = "cpu"
@@ -49,6 +53,7 @@ def main(arguments: Sequence[str]) -> None:
     asked = parse_with_task(Eval, arguments, "eval")
     asked.options.check()
     task: Any = tasks.load(asked.folder, asked.device)
+    use_pixel_range(task, asked.pixel_range)
     if asked.output is not None:
         _check_output(asked.output, asked)
     languages = getattr(task.recipe.examples, "languages", None)
@@ -61,7 +66,8 @@ def main(arguments: Sequence[str]) -> None:
         evaluation = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))
     if asked.output is not None:
         with written(real_path(asked.output)) as temporary:  # through links
-            temporary.write_text("".join(f"{line}\n" for line in evaluation.answers), encoding="utf-8")
+            lines = ("\\n".join(answer.splitlines()) for answer in evaluation.answers)
+            temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if asked.json:
         print(strict_json(evaluation.figures))
     else:

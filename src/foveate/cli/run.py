@@ -20,6 +20,7 @@ from foveate.data.tokens.chat import Message
 from foveate.errors import UserError, one_line, printable, quoted
 from foveate.files import check_place
 from foveate.forms.answers import Answer, Failure
+from foveate.forms.ranged_pixels import use_pixel_range
 from foveate.tasks.skill import Skill
 from foveate.viewer.figures import check_extension, save_figure
 
@@ -50,6 +51,9 @@ class Run(Generic[Options]):
     the words appear one after the other)."""
     device: str = "cpu"
     """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
+    pixel_range: tuple[float, float] | None = None
+    """For images: the values of 16-bit and floating-point pixels that become black and white. By default as in the
+    training."""
     json: bool = False
     """Print a JSON object for each input: the input, and the answer with its probabilities and numbers."""
 
@@ -62,6 +66,7 @@ def main(arguments: Sequence[str]) -> None:
         check_extension(asked.picture)
         check_place(asked.picture)
     task: Any = tasks.load(asked.folder, asked.device)
+    use_pixel_range(task, asked.pixel_range)
     if not asked.text and asked.file is None and getattr(asked.options, "chat", False) and _interactive():
         _chat(task, asked)
         return

@@ -1,13 +1,13 @@
 """Examples of any kind that are read again and again: images, sounds, texts, with what they are labelled with."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from typing import Generic, Protocol, TypeVar, overload, runtime_checkable
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 
-from foveate.data.splits import one_in, together
+from foveate.data.splits import Ties, hold_out
 from foveate.errors import UserError
 
 
@@ -24,6 +24,8 @@ class Example(Protocol):
 
 
 E = TypeVar("E", bound=Example)
+
+Row = TypeVar("Row")
 
 
 class _Chosen(Sequence[E]):
@@ -47,13 +49,31 @@ class _Chosen(Sequence[E]):
         return self._examples[int(self._numbers[number])]
 
 
+def without_empty(rows: Iterable[Row | None], lines: list[int | None]) -> Iterator[Row]:
+    """The rows that are not empty. For each row, its number among them is added to `lines`; None for an empty one."""
+    count = 0
+    for row in rows:
+        lines.append(None if row is None else count)
+        if row is not None:
+            count += 1
+            yield row
+
+
 class Dataset(Generic[E]):
     """Examples in a fixed order, with a name. What is large, such as pixels, an example reads when it is asked for."""
 
-    def __init__(self, name: str, examples: Sequence[E], unit: str = "examples", notes: Sequence[str] = ()) -> None:
-        """`unit` says what the examples are, "images"; `notes` say for instance what was left out, and why."""
+    def __init__(
+        self,
+        name: str,
+        examples: Sequence[E],
+        unit: str = "examples",
+        notes: Sequence[str] = (),
+        lines: Sequence[int | None] | None = None,
+    ) -> None:
+        """`unit` says what the examples are, "images"; `notes` say for instance what was left out, and why; for `lines`
+        see the property. By default each line of the input gave an example."""
         self.name, self.unit, self.notes = name, unit, tuple(notes)
-        self._examples = examples
+        self._examples, self._from_lines = examples, lines
 
     def __len__(self) -> int:
         return len(self._examples)
@@ -68,6 +88,18 @@ class Dataset(Generic[E]):
     def examples(self) -> Sequence[E]:
         """The examples as they are kept: in memory, or read from a file when they are asked for."""
         return self._examples
+
+    @property
+    def lines(self) -> Sequence[int | None]:
+        """For each line of the input, or file of a folder, the number of its example; None where it gave none."""
+        return range(len(self)) if self._from_lines is None else self._from_lines
+
+    def only(self, numbers: Sequence[int], *notes: str) -> "Dataset[E]":
+        """The examples with these numbers, and further notes about the others."""
+        places = {number: place for place, number in enumerate(numbers)}
+        lines = [None if number is None else places.get(number) for number in self.lines]
+        chosen = _Chosen(self.examples, np.array(numbers, np.int64))
+        return Dataset(self.name, chosen, self.unit, (*self.notes, *notes), lines)
 
     @property
     def report(self) -> str:
@@ -86,57 +118,29 @@ class Dataset(Generic[E]):
     def hold_out(
         self,
         every: int,
-        group: Callable[[E], Hashable] | None = None,
-        kinds: Callable[[E], Collection[Hashable]] = lambda example: (),
+        ties: Callable[[E], Ties] = lambda example: {},
+        kinds: Callable[[E], Collection[Hashable]] | None = None,
+        rare: bool = False,
     ) -> tuple["Dataset[E]", "Dataset[E]"]:
-        """The examples without one of `every`, and these. Raises UserError where none can be held out.
+        """The examples without about one of `every`, and these: see `splits.hold_out`.
 
-        Examples of one group, such as copies of a file, are on one side: the first of them decides. Where they are more
-        than one in `every` by themselves, each is drawn for itself. The last example of a kind, such as a label, is
-        never held out.
+        Raises UserError where none can be held out.
         """
-        groups: dict[Hashable, list[int]] = {}
-        for number, example in enumerate(self):
-            groups.setdefault(number if group is None else group(example), []).append(number)
-        copies = len(self) - len(groups)
-        cases = [kinds(example) for example in self]
-        left = Counter(kind for own in cases for kind in own)
-        drawn, held = one_in(every), np.zeros(len(self), bool)
-        for members in groups.values():
-            large = len(members) > 1 and len(members) * every > max(every, len(self))
-            for part in [[number] for number in members] if large else [members]:
-                counts = Counter(kind for number in part for kind in cases[number])
-                if drawn(part[0] + 1) and all(left[kind] > count for kind, count in counts.items()):
-                    held[part] = True
-                    left -= counts
-        rest, kept = self._parts(held, f"too few {self.unit} to hold some out; give --validation")
-        if copies:
-            rest.notes = (*rest.notes, f"{copies:,} copies of other {self.unit}, on the same side as these")
-        return rest, kept
-
-    def hold_out_groups(self, every: int, text: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"]:
-        """The examples without one of `every`, and these; equal texts, in any letter case, are on one side."""
-        drawn = together(map(text, self), every)
-        held = np.fromiter(map(drawn, range(1, len(self) + 1)), bool, len(self))
-        return self._parts(held, f"its {self.unit} repeat, so that none can be held out; give text to validate")
-
-    def hold_out_wholes(self, every: int, whole: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"] | None:
-        """As `hold_out`; one in `every` of the wholes that examples are parts of, such as documents, with all its
-        parts. None where there are not this many wholes."""
-        numbers = dict[str, int]()
-        own = np.fromiter((numbers.setdefault(whole(one), len(numbers) + 1) for one in self), np.int64, len(self))
-        if len(numbers) < every:
-            return None
-        drawn = one_in(every)
-        held = np.array([False, *map(drawn, range(1, len(numbers) + 1))])[own]
-        return self._parts(held, f"too few {self.unit} to hold some out; give --validation")
-
-    def _parts(self, held: np.ndarray, none: str) -> tuple["Dataset[E]", "Dataset[E]"]:
-        """The examples that are not held out, and those that are; UserError where all are on one side."""
+        cases = map(kinds, self) if kinds is not None else ()
+        held, copies, notes = hold_out(map(ties, self), every, cases, rare)
         if held.all() or not held.any():
-            raise UserError(f"{self.name}: {none}")
+            raise UserError(f"{self.name}: too few different {self.unit} to hold some out; give --validation")
+        if copies:
+            notes = (f"{copies:,} copies of other {self.unit}, on the same side as these", *notes)
+        return self._sides(held, notes)
+
+    def _sides(self, held: np.ndarray, notes: Sequence[str]) -> tuple["Dataset[E]", "Dataset[E]"]:
+        """The examples that are not held out, with further notes, and those that are."""
         rest, kept = (_Chosen(self._examples, np.flatnonzero(side)) for side in (~held, held))
-        return Dataset(self.name, rest, self.unit, self.notes), Dataset(f"{self.name}, held out", kept, self.unit)
+        return (
+            Dataset(self.name, rest, self.unit, (*self.notes, *notes)),
+            Dataset(f"{self.name}, held out", kept, self.unit),
+        )
 
     def some(self, count: int) -> list[E]:
         """At most `count` of the examples, evenly from all over: a dataset may have an order."""
@@ -149,3 +153,20 @@ class Dataset(Generic[E]):
     def strided(self, number: int, of: int) -> "Dataset[E]":
         """Returns one of `of` parts: every `of`-th example, beginning at `number`."""
         return Dataset(self.name, _Chosen(self._examples, np.arange(number, len(self), of)), self.unit, self.notes)
+
+
+@dataclass
+class Prepared(Sequence[Any]):
+    """Prepared values, and the number of the example of each: one that is damaged has none."""
+
+    values: Any
+    """A sequence, or an array."""
+    examples: Sequence[int]
+    report: str = ""
+    """Names what was left out."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.values[number]

@@ -1,12 +1,14 @@
 """What a model cannot read or tell apart: too many positions, and labels that it did not learn."""
 
+import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
 
 from rich.console import Console
 from torch import nn
 
+from foveate.data.dataset import Dataset
 from foveate.errors import UserError, quoted
 from foveate.nn import longest_sequence
 
@@ -19,15 +21,32 @@ def check_position_count(given: str, taken: int, most: float) -> None:
         raise UserError(f"{quoted(given)} takes {taken:,} positions, but the model learned only {most:,}")
 
 
+def within_positions(model: nn.Module, dataset: Dataset[Any], positions: Callable[[Any], int]) -> Dataset[Any]:
+    """The examples to measure on that take no more positions than the model has; a note counts the others.
+
+    Raises UserError where there are only others.
+    """
+    if (most := longest_sequence(model)) == math.inf:
+        return dataset
+    fits = [positions(example) <= most for example in dataset]
+    if all(fits):
+        return dataset
+    note = f"left out: {fits.count(False):,} of {len(fits):,} for more than {most:,} positions"
+    if not any(fits):
+        raise UserError(f"{dataset.name}: {note}")
+    return dataset.only([number for number, fit in enumerate(fits) if fit], note)
+
+
 def without_too_long(
-    model: nn.Module, examples: Sequence[Example], lengths: Iterable[int], name: str, console: Console
-) -> list[Example]:
+    model: nn.Module, examples: Sequence[Example], positions: Callable[[Example], int], name: str, console: Console
+) -> Sequence[Example]:
     """The examples to validate on that the model has positions for; a line tells how many others there are.
 
     Raises UserError where there are only others.
     """
-    most = longest_sequence(model)
-    fitting = [example for example, length in zip(examples, lengths, strict=True) if length <= most]
+    if (most := longest_sequence(model)) == math.inf:
+        return examples
+    fitting = [example for example in examples if positions(example) <= most]
     if left_out := len(examples) - len(fitting):
         message = f"{name}: {left_out:,} of {len(examples):,} left out of validation for more than {most:,} positions"
         if not fitting:

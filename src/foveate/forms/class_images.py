@@ -16,14 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import Picture
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.labelled import ImageFormat, report_damaged
 from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least, unknown
 from foveate.files import check_place
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm, Prepared
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image import image_digest
 from foveate.forms.image_files import without_damaged
@@ -31,6 +31,7 @@ from foveate.forms.image_grid import check_image_file, check_samples, save_grid
 from foveate.forms.inputs import require_text
 from foveate.forms.label import check_labels, count_labels
 from foveate.forms.naming import DecoderNames
+from foveate.forms.ranged_pixels import RangedPixels
 from foveate.metrics.gan import deviation_share, frechet
 from foveate.training.settings import check_seed
 from foveate.viewer.figures import check_extension, plot_image_attention
@@ -50,7 +51,7 @@ AVERAGED = 10_000
 
 
 @dataclass
-class ClassName(InputForm):
+class ClassName(RangedPixels, InputForm):
     """The label of an image: inputs `classes` (B,)."""
 
     name: ClassVar[str] = "label"

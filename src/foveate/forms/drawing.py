@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Picture
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.captions import CaptionedImage
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.labelled import is_damaged, report_damaged
@@ -29,13 +29,14 @@ from foveate.decoding import Unmasking, unmask
 from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
 from foveate.forms.caption_words import START_SIGN, CaptionWords
-from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm, Prepared
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image import draw_over, image_digest
 from foveate.forms.image_files import without_damaged
 from foveate.forms.image_grid import check_image_file, check_samples, save_grid
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import Naming, token_names
+from foveate.forms.ranged_pixels import RangedPixels
 from foveate.training.settings import check_seed
 from foveate.viewer.protocol import Input
 from foveate.viewer.sides import SidePair
@@ -61,7 +62,7 @@ class CaptionTokens(NamedTuple):
 
 
 @dataclass
-class Caption(CaptionWords, InputForm):
+class Caption(RangedPixels, CaptionWords, InputForm):
     """A caption: inputs `tokens` (B, S), beginning with a start token, and `lengths` (B,)."""
 
     with_end: ClassVar[bool] = False

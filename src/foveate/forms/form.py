@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from foveate.config import from_dict
 from foveate.contracts import Batch, Picture
 from foveate.data.buckets import Buckets, OneBucket
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
+from foveate.data.splits import COPY, ORIGINS, Ties
 from foveate.files import read_json
 from foveate.forms.answers import Answer, NoOptions
 from foveate.forms.grids import GridFinder
@@ -214,8 +215,16 @@ class InputForm(Form):
         return found
 
     def group(self, example: Any) -> Hashable:
-        """What examples have in common that must be on one side of a split: their content."""
+        """What is read of an example, or stands for it, in any letter case: examples with the same are copies."""
         return example.content()
+
+    def ties(self, example: Any) -> Ties:
+        """What an example has in common with others that must be on its side of a split: see `splits.hold_out`.
+
+        That is its content, and the document or the speaker that it is of, where the data say so.
+        """
+        origins = {name: getattr(example, name, None) for name in ORIGINS}
+        return {COPY: self.group(example), **{name: origin for name, origin in origins.items() if origin}}
 
     def check_training(self, model: nn.Module, batch: int) -> None:
         """Raise UserError for settings that do not fit a model, which has no weights yet, or the size of a batch."""
@@ -228,7 +237,7 @@ class InputForm(Form):
         """What is computed once for a value. By default the value itself."""
         return value
 
-    def prepare_all(self, dataset: Dataset[Any]) -> "Prepared":
+    def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
         """The prepared values of a dataset."""
         return Prepared([self.prepare(self.value(example)) for example in dataset], range(len(dataset)))
 
@@ -282,6 +291,10 @@ class InputForm(Form):
         """The title of a look's page."""
         return given if isinstance(given, str) else given.name
 
+    def of_files(self, dataset: Dataset[Any]) -> Dataset[Any]:
+        """The examples of a user's files, read by these settings."""
+        return dataset
+
     def usable(self, dataset: Dataset[Any]) -> Dataset[Any]:
         """The examples without those that are damaged, which a note of the dataset names."""
         return dataset
@@ -289,23 +302,6 @@ class InputForm(Form):
     def draw(self, value: Any, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
         """The value with the places that each row looked at."""
         return None
-
-
-@dataclass
-class Prepared(Sequence[Any]):
-    """Prepared values, and the number of the example of each: one that is damaged has none."""
-
-    values: Any
-    """A sequence, or an array."""
-    examples: Sequence[int]
-    report: str = ""
-    """Names what was left out."""
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, number: Any) -> Any:
-        return self.values[number]
 
 
 class OutputForm(Form):
@@ -334,6 +330,9 @@ class OutputForm(Form):
     def kinds(self, example: Any) -> Collection[Hashable]:
         """What an example is a case of, such as its label: the last case of a kind is never held out."""
         return ()
+
+    rare_kinds: ClassVar[bool] = False
+    """Whether the last case of a kind may be held out, where nothing else can: it is not learned then."""
 
     def check_examples(self, train: Dataset[Any], validation: Dataset[Any], example: str) -> None:
         """Raise UserError for examples that cannot be learned; an `example` is an "image"."""

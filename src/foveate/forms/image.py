@@ -19,17 +19,18 @@ import torch
 from torch import Tensor
 
 from foveate.contracts import Picture
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.augmentation import Augmentation, mixup
 from foveate.data.images.decoded import decode_undamaged
-from foveate.data.images.decoding import flat, read_image, turn_upright
+from foveate.data.images.decoding import DamagedImage, flat, in_8_bits, read_image, turn_upright
 from foveate.data.images.labelled import ImageFormat, is_damaged, report_damaged
 from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least
-from foveate.forms.form import Changes, Fit, InputForm, Learned, MapRow, Naming, Prepared
+from foveate.forms.form import Changes, Fit, InputForm, Learned, MapRow, Naming
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image_files import image_files, without_damaged
 from foveate.forms.inputs import open_image, require_file
+from foveate.forms.ranged_pixels import RangedPixels
 from foveate.viewer.figures import plot_image_attention, plot_word_strip
 from foveate.viewer.marks import plot_marks
 from foveate.viewer.protocol import Input, InputKind
@@ -49,7 +50,7 @@ GREY = 127
 
 
 @dataclass
-class ImageForm(InputForm):
+class ImageForm(RangedPixels, InputForm):
     """What images have in common, however they become tensors."""
 
     kind: ClassVar[InputKind] = "image"
@@ -60,10 +61,13 @@ class ImageForm(InputForm):
         return image_files(given)
 
     def open(self, given: str) -> PIL.Image.Image:
-        return read_image(Path(given))
+        try:
+            return in_8_bits(read_image(Path(given)), self.pixel_range)
+        except DamagedImage as error:
+            raise DamagedImage(str(error) if given in str(error) else f"{given} has {error}") from None
 
     def receive(self, given: Input, name: str) -> PIL.Image.Image:
-        return open_image(require_file(given, name, "image"))
+        return open_image(require_file(given, name, "image"), self.pixel_range)
 
     def group(self, example: Any) -> Hashable:
         return image_digest(example)

@@ -35,5 +35,5 @@ def without_damaged(images: Dataset[Image]) -> Dataset[Image]:
     if len(damaged) == len(images):
         raise UserError(f"{images.name}: none of the {len(images):,} images can be read")
     left_out = {id(example) for example in damaged}
-    kept = [example for example in images if id(example) not in left_out]
-    return Dataset(images.name, kept, images.unit, [*images.notes, report_damaged(damaged)])
+    kept = [number for number, example in enumerate(images) if id(example) not in left_out]
+    return images.only(kept, report_damaged(damaged))

@@ -105,25 +105,25 @@ def check_length(count: int, max_length: int, what: str, unit: str = "tokens") -
         raise UserError(f"{what} has {count:,} {unit}, but the limit is {max_length:,}; --max-tokens raises it")
 
 
-def open_image(file: File) -> "PIL.Image.Image":
+def open_image(file: File, pixel_range: tuple[float, float] | None = None) -> "PIL.Image.Image":
     """The first picture of a file, upright, in RGB. Raises UserError for other files and for too many pixels."""
     import PIL.Image
 
     from foveate.data.images import jpeg_scans
-    from foveate.data.images.decoding import flat, turn_upright
+    from foveate.data.images.decoding import AVIF, flat, in_8_bits, turn_upright
     from foveate.data.images.jpeg_scans import has_too_many_scans
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)  # the limit below is stricter
-            picture = PIL.Image.open(BytesIO(file.data), formats=FORMATS)
+            picture = PIL.Image.open(BytesIO(file.data), formats=(*FORMATS, *AVIF))
             if picture.width * picture.height > MAX_PIXELS:
                 raise UserError(
                     f"{file.name} has {picture.width:,} x {picture.height:,} pixels; the limit is {MAX_PIXELS:,}"
                 )
             if picture.format in jpeg_scans.FORMATS and has_too_many_scans(file.data):
                 raise UserError(f"{file.name} has more than {jpeg_scans.MOST} scans: save it again")
-            return flat(turn_upright(picture)).convert("RGB")
+            return flat(in_8_bits(turn_upright(picture), pixel_range)).convert("RGB")
     except PIL.UnidentifiedImageError:
         raise UserError(f"{file.name} is not a picture; supported formats are {', '.join(FORMATS)}") from None
     except (UserError, MemoryError):

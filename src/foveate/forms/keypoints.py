@@ -79,6 +79,7 @@ class Keypoints(OutputForm):
 
     options: ClassVar[type[Any]] = ShowObjects
     eval_options: ClassVar[type[Any]] = ShowObjects
+    rare_kinds: ClassVar[bool] = True
     metric: ClassVar[str] = "PCK"
 
     names: Learned[tuple[str, ...]] = ()
@@ -100,6 +101,10 @@ class Keypoints(OutputForm):
 
     def sizes(self) -> dict[str, int]:
         return {"points": len(self.names)}
+
+    def kinds(self, example: PosedImage) -> set[str]:
+        """The points that are in the image."""
+        return {name for name, point in zip(example.names, example.points, strict=True) if point is not None}
 
     def check_examples(self, train: Dataset[PosedImage], validation: Dataset[PosedImage], example: str) -> None:
         if others := set(validation[0].names) ^ set(train[0].names):

@@ -11,10 +11,10 @@ import numpy as np
 
 from foveate.contracts import Batch
 from foveate.data.batching import Batching
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.errors import UserError
 from foveate.files import read_json
-from foveate.forms.form import InputForm, OutputForm, Prepared
+from foveate.forms.form import InputForm, OutputForm
 from foveate.run_dir import PROCESSOR
 
 

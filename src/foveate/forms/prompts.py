@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from foveate.data.dataset import without_empty
 from foveate.data.text.files import read_lines
 from foveate.errors import UserError, one_of
 
@@ -50,7 +51,7 @@ class Prompting:
 
     def prompt(self) -> "Prompt":
         """The prompt with the examples of the file. Raises UserError for a file of another form."""
-        pairs = [] if self.shots is None else read_pairs(self.shots)
+        pairs = [] if self.shots is None else read_pairs([self.shots], [])
         return Prompt(self.lines(self.instruction), self.lines(self.form), pairs)
 
     @staticmethod
@@ -87,16 +88,18 @@ class Prompt:
         return self.begin + self.form.removesuffix(OUTPUT).rstrip().replace(INPUT, given)
 
 
-def read_pairs(path: Path) -> list[tuple[str, str]]:
-    """The examples in a file of lines `input<TAB>output`. Raises UserError for a line of another form."""
-    pairs = []
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip():
-            continue
+def read_pairs(paths: Sequence[Path], lines: list[int | None]) -> list[tuple[str, str]]:
+    """The examples in files of lines `input<TAB>output`; the number of each line's example is added to `lines`.
+
+    Raises UserError for a line of another form.
+    """
+    pairs: list[tuple[str, str]] = []
+    rows = ((path, number, line) for path in paths for number, line in enumerate(read_lines(path), 1))
+    for path, number, line in without_empty((row if row[2].strip() else None for row in rows), lines):
         given, *output = line.split("\t")
         if len(output) != 1 or not given.strip() or not output[0].strip():
             raise UserError(f"{path}, line {number}: an example is input<TAB>output, not '{line[:60]}'")
         pairs.append((given.strip(), output[0].strip()))
     if not pairs:
-        raise UserError(f"{path} has no examples")
+        raise UserError(f"{paths[0]} has no examples")
     return pairs

@@ -27,21 +27,8 @@ COUNTED = 1_000_000
 VOCABULARY_FROM = 100_000
 """Passages from which a vocabulary is learned at most, drawn evenly from the text."""
 
-DOCUMENTS = 20
-"""Of this many documents one is held out, or more where passages are few."""
 
-
-class Passages(Dataset[Passage]):
-    """The passages of a text. Whole documents are held out where there are many, otherwise passages, the same ones
-    together."""
-
-    def hold_out(self, every: int, group: Any = None, kinds: Any = None) -> tuple[Dataset[Passage], Dataset[Passage]]:
-        """The passages without one of `every` documents or passages, and these. Raises UserError where none can be."""
-        whole = self.hold_out_wholes(min(every, DOCUMENTS), lambda passage: passage.document)
-        return whole or self.hold_out_groups(every, lambda passage: passage.text)
-
-
-def passages_of(prose: Prose, found: Iterable[Passage]) -> Passages:
+def passages_of(prose: Prose, found: Iterable[Passage]) -> Dataset[Passage]:
     """The passages that were found in some prose, in memory or, if they are many, in a file.
 
     Raises UserError where there are none.
@@ -50,7 +37,7 @@ def passages_of(prose: Prose, found: Iterable[Passage]) -> Passages:
     if not passages:
         raise UserError(f"{prose.name}: there is no text in it")
     words = sum(len(one.text.split()) for one in passages)
-    return Passages(prose.name, passages, "passages", [f"{words:,} words"])
+    return Dataset(prose.name, passages, "passages", [f"{words:,} words"])
 
 
 @dataclass

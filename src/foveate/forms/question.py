@@ -20,15 +20,16 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Batch, Picture, count_labels
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.labelled import ENDINGS
 from foveate.data.images.questions import ImageQuestion
 from foveate.data.ragged import padded
+from foveate.data.splits import COPY, Ties
 from foveate.data.tokens.tokenizers import TRAINERS, load_tokenizer
 from foveate.errors import UserError, at_least
 from foveate.files import is_file
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Changes, Learned, MapRow, Naming, Prepared
+from foveate.forms.form import Changes, Learned, MapRow, Naming
 from foveate.forms.grids import GridFinder
 from foveate.forms.image import SquareImage
 from foveate.forms.inputs import open_image, require_file
@@ -111,7 +112,7 @@ class ImageWithText(SquareImage):
         file = require_file(given, name, "question")
         if not file.question.strip():
             raise UserError(self.missing)
-        return ImageText(open_image(file), file.question.strip())
+        return ImageText(open_image(file, self.pixel_range), file.question.strip())
 
     def prefix(self, given: str) -> tuple[str, ...]:
         path, _, text = (part.strip() for part in given.partition("\t"))
@@ -176,9 +177,14 @@ class Question(ImageWithText):
     def place(self, example: ImageQuestion) -> str:
         return f"{example.image}\t{example.question}"
 
-    def group(self, example: ImageQuestion) -> Hashable:
-        """Its image: all questions about one are on the same side."""
-        return example.image if example.composed else super().group(example)
+    def group(self, example: ImageQuestion) -> tuple[Hashable, str]:
+        image = example.image if example.composed else super().group(example)
+        return image, example.question.casefold()
+
+    def ties(self, example: ImageQuestion) -> Ties:
+        """The image too: all questions about one are on the same side."""
+        ties: Any = super().ties(example)
+        return {**ties, "image": ties[COPY][0]}
 
     def prepare(self, value: Any) -> Any:
         return AskedPixels(super().prepare(value.image), self.tokens([value.text])[0])
@@ -240,6 +246,8 @@ class Question(ImageWithText):
 class FrequentAnswer(Label):
     """One of the most frequent answers of training; a question with another answer has no label."""
 
+    rare_kinds: ClassVar[bool] = True
+
     answers: int = 1_000
     """How many answers to learn, at most: the most frequent ones. Questions with another answer are left out."""
 
@@ -257,8 +265,8 @@ class FrequentAnswer(Label):
         found.labels = dict.fromkeys(trained.labels, 0) | frequent_answers(train, self.answers)
         return found
 
-    def kinds(self, example: Any) -> tuple[()]:
-        return ()
+    def kinds(self, example: Any) -> tuple[str]:
+        return (example.answer,)
 
     def check_examples(self, train: Dataset[Any], validation: Dataset[Any], example: str) -> None:
         """Answers may be rare, and new ones too."""

@@ -87,6 +87,7 @@ class Segments(OutputForm):
 
     options: ClassVar[type[Any]] = ShowSegments
     eval_options: ClassVar[type[Any]] = ShowSegments
+    rare_kinds: ClassVar[bool] = True
     metric: ClassVar[str] = "mean_IoU"
 
     labels: Learned[tuple[str, ...]] = ()
@@ -113,6 +114,10 @@ class Segments(OutputForm):
 
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.labels)}
+
+    def kinds(self, example: MaskedImage) -> tuple[str, ...]:
+        """The labels of its pixels."""
+        return example.present
 
     def check_examples(self, train: Dataset[MaskedImage], validation: Dataset[MaskedImage], example: str) -> None:
         if validation[0].labels != (known := train[0].labels):

@@ -21,11 +21,11 @@ from jaxtyping import Float32
 from torch import Tensor
 
 from foveate.contracts import Picture
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.sounds.files import Waveform, decode_sound, read_sound
 from foveate.data.sounds.spectrograms import LogMel, SpecAugment, normalize
 from foveate.errors import UserError
-from foveate.forms.form import Changes, InputForm, Learned, MapRow, Naming, Prepared
+from foveate.forms.form import Changes, InputForm, Learned, MapRow, Naming
 from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_file
 from foveate.forms.sound_files import choose_log_mel, sound_files

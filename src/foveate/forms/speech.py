@@ -208,6 +208,7 @@ class Speech(OutputForm):
 
     options: ClassVar[type[Any]] = SpeakOptions
     eval_options: ClassVar[type[Any]] = ListenOptions
+    rare_kinds: ClassVar[bool] = True
     metric: ClassVar[str] = "nats"
     higher_is_better: ClassVar[bool] = False
 
@@ -246,8 +247,9 @@ class Speech(OutputForm):
     def sizes(self) -> dict[str, int]:
         return {"tgt_vocab": SPECIAL + len(self.learned_codec.codes)}
 
-    def kinds(self, example: LabelledSound) -> tuple[str, ...]:
-        return (example.label,)
+    def kinds(self, example: LabelledSound) -> set[str]:
+        """Its characters: the last sound with one is never held out."""
+        return set(example.label)
 
     def prepare(self, example: LabelledSound) -> list[list[int]]:
         return [[SPECIAL + int(code) for code in self.learned_codec.encode(example.read())]]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, count_labels
 from foveate.data.buckets import Buckets
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.ragged import Numbers, padded
 from foveate.data.text.lexicon import SPELLINGS, Lexicon, load_lexicon, spelling
 from foveate.data.text.scripts import split_words
@@ -27,7 +27,7 @@ from foveate.data.tokens.tokenizers import TRAINERS
 from foveate.errors import UserError, one_line
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Changes, Learned, MapRow, OutputForm, Prepared
+from foveate.forms.form import Changes, Learned, MapRow, OutputForm
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.read_text import ASKED, ReadText, unknown_note
 from foveate.forms.text import PreparedBuckets, nothing_fits
@@ -252,6 +252,8 @@ class TagsAnswer(Answer):
 class Tags(OutputForm):
     """A tag for each word: targets `labels` (B, W), those of padding IGNORE, and outputs with logits (B, W, N)."""
 
+    rare_kinds: ClassVar[bool] = True
+
     saved_apart: ClassVar[Mapping[str, str]] = {"lexicon": LEXICON}
 
     lexicon: Learned[Any] = None
@@ -270,6 +272,9 @@ class Tags(OutputForm):
 
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.lexicon.tags)}
+
+    def kinds(self, example: Tagged) -> set[str]:
+        return set(example.tags)
 
     @property
     def summary(self) -> str:

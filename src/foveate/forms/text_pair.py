@@ -15,6 +15,7 @@ from foveate.contracts import Tokenizer
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
+from foveate.data.splits import Ties
 from foveate.data.text.labelled_pairs import LabelledPair
 from foveate.data.text.match_pairs import Judged
 from foveate.data.tokens.folder_tokenizer import FolderTokenizer
@@ -104,7 +105,11 @@ class PairText(Text):
         return "\t".join(self.value(example))
 
     def group(self, example: LabelledPair) -> Hashable:
-        return example.first.casefold()
+        return self.place(example).casefold()
+
+    def ties(self, example: LabelledPair) -> Ties:
+        """The first text too: all pairs with it are on the same side."""
+        return {**super().ties(example), "first text": example.first.casefold()}
 
     def warnings(self, name: str, examples: Sequence[LabelledPair]) -> list[str]:
         return unknown_note(name, self.words, (example.first for example in examples[:ASKED]))

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
+from foveate.data.splits import Ties
 from foveate.data.text.facts import TextQuestion
 from foveate.data.text.scripts import word_pattern
 from foveate.data.tokens.tokenizers import Tokens
@@ -104,8 +105,11 @@ class AskedText(Text):
         return "\t".join(self.value(example))
 
     def group(self, example: TextQuestion) -> Hashable:
-        """Its text: all questions about one are on the same side."""
-        return example.text.casefold()
+        return self.place(example).casefold()
+
+    def ties(self, example: TextQuestion) -> Ties:
+        """The text too: all questions about one are on the same side."""
+        return {**super().ties(example), "text": example.text.casefold()}
 
     def warnings(self, name: str, examples: Sequence[TextQuestion]) -> list[str]:
         return unknown_note(name, self.words, (one.text for one in examples[:ASKED]))

@@ -16,14 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Picture, count_labels
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.worlds.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
 from foveate.data.worlds.routes import Route
 from foveate.decoding.acting import Episode, act
 from foveate.decoding.beam import check_width
 from foveate.errors import UserError
 from foveate.forms.answers import Answer
-from foveate.forms.form import Changes, Learned, MapRow, OutputForm, Prepared
+from foveate.forms.form import Changes, Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.world import PreparedDirections

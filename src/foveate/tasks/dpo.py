@@ -67,7 +67,9 @@ class PairTunedModel(TunedModel):
         texts = dict.fromkeys(text for example in examples for text in (example.better, example.worse))
         prompts = [first_words(text, self.processor.reads.prompt_words) for text in texts]
         drawn, metrics = self.written(model, prompts, options, options.reward)
-        return drawn, {"accuracy": self._accuracy(model, examples), **metrics}
+        written = dict(zip(texts, drawn, strict=True))
+        lines = [f"{written[example.better]}\t{written[example.worse]}" for example in examples]
+        return lines, {"accuracy": self._accuracy(model, examples), **metrics}
 
     def _accuracy(self, model: nn.Module, examples: Sequence[Preference]) -> float:
         pairs, right = self.pairs, 0

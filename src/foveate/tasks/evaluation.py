@@ -1,10 +1,17 @@
 """What measuring a model found, as figures and as a table."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-HEADINGS = {"macro_f1": "macro F1", "roc_auc": "ROC AUC", "tokens": "tokens in place", "whole": "whole texts"}
+HEADINGS = {
+    "macro_f1": "macro F1",
+    "f1": "F1",
+    "bleu": "BLEU",
+    "roc_auc": "ROC AUC",
+    "tokens": "tokens in place",
+    "whole": "whole texts",
+}
 """Headings of metrics whose names say less."""
 
 
@@ -13,7 +20,8 @@ class Evaluation:
     """What measuring a model found."""
 
     answers: list[str]
-    """The model's answer to each example, in one line."""
+    """The answer to each line of the input; empty for a line that is empty or cannot be read. Where nothing is measured
+    line by line, as of prose, what was measured instead."""
     figures: dict[str, Any]
     """All that was measured, as JSON values."""
     headings: list[str]
@@ -21,6 +29,12 @@ class Evaluation:
     rows: list[list[str]]
     notes: list[str] = field(default_factory=list)
     """Lines below the table, such as what makes figures comparable."""
+
+
+def answers_by_line(answers: Sequence[str], lines: Sequence[int | None]) -> list[str]:
+    """The answers to examples as those to the lines that these were read from: see `Dataset.lines`."""
+    count = 1 + max((number for number in lines if number is not None), default=-1)
+    return ["" if number is None else answers[number] for number in lines] if len(answers) == count else list(answers)
 
 
 def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:

@@ -36,6 +36,9 @@ class Filler(Skill):
         """Passages of any length: those that are longer than a row make several."""
         return validation.some(self.recipe.examples.validation_examples)
 
+    def answerable(self, dataset: Dataset[Passage]) -> Dataset[Passage]:
+        return dataset
+
     def measure(
         self, examples: Sequence[Passage], options: Any, console: Console | None = None
     ) -> tuple[list[str], dict[str, float]]:

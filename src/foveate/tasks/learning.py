@@ -14,6 +14,7 @@ from foveate import models
 from foveate.data.dataset import Dataset
 from foveate.data.folders import parts_to_learn
 from foveate.data.sources.splits import Splits
+from foveate.data.splits import RULE
 from foveate.data.text.files import check_readable_again, digest
 from foveate.errors import UserError
 from foveate.files import check_utf8
@@ -36,7 +37,7 @@ from foveate.training import train as train_model
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.folder_lock import check_folder
 from foveate.training.hardware import choose_device
-from foveate.training.identity import CONTENT, HELD_OUT
+from foveate.training.identity import CONTENT, HELD_OUT, HOLD_OUT_RULE
 from foveate.training.parallel.strategy import check_memory
 from foveate.training.rates import freeze
 
@@ -107,6 +108,7 @@ class Lesson:
         by_name: dict[str, Any] = {f"examples{CONTENT}{part.name})": part.digest() for part in parts}
         if self.recipe.examples.data and not self.recipe.examples.validation and splits is None:
             by_name[HELD_OUT] = held_out_every(len(train_part) + len(validation))
+            by_name[HOLD_OUT_RULE] = RULE
         self._train(skill, batches, validation, by_name, console, callbacks)
         skill.folder = self.recipe.out
         return skill

@@ -26,10 +26,10 @@ class Matcher(Skill):
     def measure(
         self, examples: Sequence[tuple[str, str]], options: Any, console: Console | None = None
     ) -> tuple[list[str], dict[str, float]]:
-        """How well pairs are separated from as many wrong ones."""
+        """How well pairs are separated from as many wrong ones. Lines are for the pairs alone."""
         pairs = judged_pairs(examples, TEST_SEED)
         answers = self.answer_examples([(pair.source, pair.target) for pair in pairs], options, console)
-        return [one.line for one in answers], self.processor.writes.metrics(answers, pairs)
+        return [one.line for one in answers[: len(examples)]], self.processor.writes.metrics(answers, pairs)
 
     def baselines(self, examples: Sequence[tuple[str, str]], options: Any) -> dict[str, dict[str, float]]:
         """Rules that were fitted to the training text, and vectors that are counted in it."""

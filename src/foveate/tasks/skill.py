@@ -22,7 +22,7 @@ from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError
 from foveate.finite import FiniteOutputs, check_weights
 from foveate.forms.answers import Answer, Failure, with_changes
-from foveate.forms.checks import check_position_count, without_too_long
+from foveate.forms.checks import check_position_count, within_positions, without_too_long
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
 from foveate.forms.image import map_weights
 from foveate.forms.inputs import as_text, check_length, make_title
@@ -30,7 +30,7 @@ from foveate.forms.processor import Processor
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.nn import attends, longest_sequence
 from foveate.sight import Sight
-from foveate.tasks.evaluation import Evaluation, evaluation_rows
+from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import check_unchanged, recipe_value
 from foveate.tasks.task import Task, open_examples
@@ -85,8 +85,7 @@ class Skill:
     @property
     def takes(self) -> InputKind:
         """What `look` reads."""
-        kind: InputKind = self.processor.reads.kind
-        return kind
+        return self.processor.reads.kind
 
     def __repr__(self) -> str:
         return f"<{self.task.name}: {self.name}>"
@@ -158,8 +157,7 @@ class Skill:
 
     def expand(self, given: Sequence[str]) -> list[str]:
         """The inputs for the arguments of `foveate run`, such as the files of a folder."""
-        expanded: list[str] = self.processor.reads.expand(given)
-        return expanded
+        return [*self.processor.reads.expand(given)]
 
     def _open(self, given: Any, most: float) -> Any:
         """The prepared value of an input, an empty answer for an empty one, or a failure: such as for one that takes
@@ -279,11 +277,19 @@ class Skill:
         options.check()
         self.processor.writes.check_measured()
         recipe_value(self.description, "examples")  # without it defaults would stand for what was trained
-        dataset = self.processor.reads.usable(self.test_examples(part_to_measure(data), options))
+        dataset = self.answerable(self.test_examples(part_to_measure(data), options))
         if console is not None:
             console.print(dataset.report, markup=False, highlight=False)
         with FiniteOutputs(self.model, self.name):
             return self.compare(dataset, options, console)
+
+    def answerable(self, dataset: Dataset[Any]) -> Dataset[Any]:
+        """The examples that are not damaged and that the model has positions for; UserError where there are none."""
+        return within_positions(self.model, self.processor.reads.usable(dataset), self._positions)
+
+    def _positions(self, example: Any) -> int:
+        reads = self.processor.reads
+        return int(reads.positions(reads.prepare(reads.value(example))))
 
     def compare(self, dataset: Dataset[Any], options: Any, console: Console | None = None) -> Evaluation:
         """The metrics of the model on a dataset beside those of the baselines."""
@@ -292,7 +298,7 @@ class Skill:
         ways = {self.recipe.model: metrics, **self.baselines(examples, options)}
         names, rows = evaluation_rows(ways)
         return Evaluation(
-            answers=answers,
+            answers=answers_by_line(answers, dataset.lines),
             figures={dataset.unit: len(examples), "ways": ways},
             headings=["answers by", *names],
             rows=rows,
@@ -346,16 +352,16 @@ class Skill:
 
     def notes(self, examples: Sequence[Any]) -> list[str]:
         """Lines below the table of `foveate eval`."""
-        found: list[str] = self.processor.writes.notes(examples)
-        return found
+        return [*self.processor.writes.notes(examples)]
 
     def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Any]:
         """What to measure on: a user's data, or the test part of the source that was learned from."""
-        source = self.recipe.examples.source
-        if not data and source is None:
+        if data:
+            return self.processor.reads.of_files(self.task.read(data, self.recipe))
+        if (source := self.recipe.examples.source) is None:
             where = "on files" if self.recipe.model in self.task.presets() else "elsewhere"
             raise UserError(f"this model was trained {where}: give --data {self.task.files} to measure it on")
-        return self.task.read(data, self.recipe) if data else self.task.open_source(str(source), self.recipe).test
+        return self.task.open_source(source, self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:
         """What was learned from, as it is now, without what was held out.
@@ -385,10 +391,8 @@ class Skill:
 
     def objective(self) -> Objective:
         """What is minimised: that of the recipe, fitted to the model where it depends on it."""
-        chosen = self.recipe.objective
-        fit = getattr(chosen, "fit", None)
-        found: Objective = chosen if fit is None else fit(self.recipe.architecture)
-        return found
+        chosen: Any = self.recipe.objective
+        return chosen.fit(self.recipe.architecture) if hasattr(chosen, "fit") else chosen
 
     def validation(self, validation: Dataset[Any], console: Console) -> Validation:
         """What is measured during training, and decides which weights are kept."""
@@ -413,10 +417,7 @@ class Skill:
         for form in (reads, self.processor.writes):
             for line in form.warnings(validation.name, examples):
                 console.print(line, markup=False, highlight=False)
-        if longest_sequence(self.model) == math.inf:
-            return examples
-        positions = [reads.positions(reads.prepare(reads.value(one))) for one in examples]
-        return without_too_long(self.model, examples, positions, validation.name, console)
+        return without_too_long(self.model, examples, self._positions, validation.name, console)
 
     def some(self, dataset: Dataset[Any], count: int) -> Sequence[Any]:
         """At most `count` examples of a dataset."""
@@ -438,9 +439,9 @@ def nothing_to_see(skill: Skill) -> UserError:
     """The error for a model that does not attend; it names presets of the task that do, first those of its family."""
     known: dict[str, models.Preset] = skill.task.presets()
     family = known[skill.recipe.model].family if skill.recipe.model in known else ""
-    attending = (one for one in known.values() if one.attends)
-    found = sorted(attending, key=lambda one: 0 if one.family == family else one.parameters)
-    named = [preset.name for preset in found[:NAMED]]
+    attending = [preset for preset in known.values() if preset.attends]
+    attending.sort(key=lambda preset: 0 if preset.family == family else preset.parameters)
+    named = [preset.name for preset in attending[:NAMED]]
     hint = f"; presets of {skill.task.name} that do: {', '.join(named)}" if named else ""
     return UserError(f"{skill.name} does not attend: there is nothing to see{hint}")
 

@@ -89,9 +89,10 @@ class Task:
         return preset
 
     def read_files(self, paths: Sequence[Path], recipe: Recipe) -> Dataset[Any]:
-        """Reads a user's files, and those outside a table's folder where the recipe allows it."""
+        """Reads the files of a user, images as the form says; those outside a table's folder where the recipe allows it."""
+        reads: InputForm = recipe.reads
         with allowing_outside(getattr(recipe.examples, "allow_outside", False)):
-            return self.read(paths, recipe)
+            return reads.of_files(self.read(paths, recipe))
 
     def open_source(self, name: str, recipe: Recipe) -> Splits[Any]:
         """The data by name."""
@@ -103,7 +104,8 @@ class Task:
 
     def hold_out(self, examples: Dataset[Any]) -> tuple[Dataset[Any], Dataset[Any]]:
         """What to learn from of a user's examples, and what to validate on. Raises UserError where they are too few."""
-        return examples.hold_out(held_out_every(len(examples)), self.reads.group, self.writes.kinds)
+        every, writes = held_out_every(len(examples)), self.writes
+        return examples.hold_out(every, self.reads.ties, writes.kinds, writes.rare_kinds)
 
     def recipe(self, **settings: Any) -> Recipe:
         """A recipe of the task. A setting may be a field of any part: `recipe(data="images", size=32, steps=300)`.

@@ -11,7 +11,7 @@ from foveate.data.dataset import Dataset
 from foveate.forms.translation import SourceText, Translation, translation_metrics
 from foveate.forms.written import WrittenAnswer
 from foveate.metrics.translation import quality, quality_by_length, signatures
-from foveate.tasks.evaluation import Evaluation
+from foveate.tasks.evaluation import Evaluation, answers_by_line
 from foveate.tasks.skill import Skill
 from foveate.viewer import Alignment
 
@@ -51,7 +51,7 @@ class Translator(Skill):
         if reads.lowercase > options.lowercase:
             notes.append("the model was trained on lower-cased text: see --lowercase")
         return Evaluation(
-            answers=found,
+            answers=answers_by_line(found, dataset.lines),
             figures={
                 dataset.unit: len(examples),
                 "ways": {name: {"bleu": one.bleu, "chrf": one.chrf} for name, one in ways.items()},

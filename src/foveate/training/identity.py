@@ -14,6 +14,11 @@ HELD_OUT = "held_out_every"
 """The name of the share of a user's examples that is held out. Earlier versions, which did not note it, held out at
 most one in twenty."""
 
+HOLD_OUT_RULE = "held_out_by"
+"""The name of the rule by which examples are held out, which versions before 2 did not note."""
+
+HOLDING_OUT = (HELD_OUT, HOLD_OUT_RULE)
+
 CONTENT = " (content of "
 """Separates the name of a setting and that of a file in an identity whose value is the digest of the file."""
 
@@ -25,18 +30,20 @@ def refuse_changes(then: Mapping[str, Any], now: Mapping[str, Any], run: Path, f
     """
     if now.get(HELD_OUT, 20) < 20:
         then = {HELD_OUT: 20, **then}
+    if HOLD_OUT_RULE in now:
+        then = {HOLD_OUT_RULE: 1, **then}
     contents = {name.partition(CONTENT)[2]: value for name, value in now.items() if CONTENT in name}
     for name in sorted(then.keys() - free, key=_importance):
         file = name.partition(CONTENT)[2]
         before, current = then[name], contents.get(file) if file else now.get(name)
-        unread = current is None and (file or name == HELD_OUT)  # a missing file is reported where it is read
+        unread = current is None and (file or name in HOLDING_OUT)  # a missing file is reported where it is read
         if before == current or unread:
             continue
         if file:
             other = f"that started with another {file.removesuffix(')')}: restore it"
         elif name == "task":
             other = f"of another task, {before}: use that"
-        elif name == HELD_OUT:
+        elif name in HOLDING_OUT:
             other = f"of an earlier version, which held out other examples: `foveate finish {run}` makes a model of it"
         elif name in CHANGED_DEFAULTS:
             other = (

@@ -66,7 +66,8 @@ def captioned_images(paths: Paths) -> Dataset[CaptionedImage]:
     if len(paths) != 1:
         raise UserError(f"captioned images are one table or one JSON file; {len(paths)} were given")
     path = paths[0]
-    found, empty = _of_coco(path) if path.suffix == ".json" else (_of_table(path), 0)
+    lines: list[int | None] | None = None if path.suffix == ".json" else []
+    found, empty = _of_coco(path) if lines is None else (_of_table(path, lines), 0)
     if not found:
         raise UserError(f"{path}: there is no captioned image in it")
     examples = [
@@ -75,15 +76,20 @@ def captioned_images(paths: Paths) -> Dataset[CaptionedImage]:
     ]
     notes = [f"{sum(map(len, found.values())):,} captions"]
     notes += [f"{empty:,} empty captions left out"] if empty else []
-    return Dataset(path.name, examples, "images", notes)
+    return Dataset(path.name, examples, "images", notes, lines)
 
 
-def _of_table(path: Path) -> dict[Path, list[str]]:
-    found: dict[Path, list[str]] = {}
-    for row in filter(None, read_table(path, (IMAGE, CAPTION))):
+def _of_table(path: Path, lines: list[int | None]) -> dict[Path, list[str]]:
+    """The captions of each image; to `lines`, the number of the image of each line is added, None for an empty one."""
+    found, numbers = dict[Path, list[str]](), dict[Path, int]()
+    for row in read_table(path, (IMAGE, CAPTION)):
+        if row is None:
+            lines.append(None)
+            continue
         (name, caption), where = row.cells, f"{path}, line {row.line}"
         _check_length(caption, where)
-        found.setdefault(listed_file(path.parent, name, where), []).append(caption)
+        found.setdefault(file := listed_file(path.parent, name, where), []).append(caption)
+        lines.append(numbers.setdefault(file, len(numbers)))
     return found
 
 

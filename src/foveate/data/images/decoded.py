@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from foveate.data.dataset import Dataset
-from foveate.data.images.decoding import DamagedImage
+from foveate.data.images.decoding import DamagedImage, PixelRange
 from foveate.data.images.labelled import ImageFormat, ReadableImage, is_damaged
+from foveate.data.images.ranged import range_of
 from foveate.errors import UserError
 from foveate.files import written
 
 FOLDER = "decoded-images"
 """The folder in the cache."""
 
-VERSION = b"1"
+VERSION = b"2"
 """Changes when images are decoded in another way."""
 
 SMALLEST = 20_000_000
@@ -74,7 +75,7 @@ def _from_cache(
 ) -> np.ndarray:
     from foveate.data.sources.cache import cache_folder  # the sources read images too
 
-    place = cache_folder() / FOLDER / f"{_key(files, image_format)}.npy"
+    place = cache_folder() / FOLDER / f"{_key(files, image_format, range_of(images))}.npy"
     if not place.is_file():
         place.parent.mkdir(parents=True, exist_ok=True)
         if size > (free := shutil.disk_usage(place.parent).free):
@@ -94,8 +95,9 @@ def _fill(pixels: np.ndarray, images: Dataset[Any], image_format: ImageFormat) -
         pixels[place] = image_format.pixels(example.read())
 
 
-def _key(files: Sequence[Path], image_format: ImageFormat) -> str:
-    found = hashlib.blake2b(VERSION + f"{image_format.size} {image_format.channels}".encode(), digest_size=16)
+def _key(files: Sequence[Path], image_format: ImageFormat, pixel_range: PixelRange | None) -> str:
+    how = f"{image_format.size} {image_format.channels} {pixel_range}"
+    found = hashlib.blake2b(VERSION + how.encode(), digest_size=16)
     for file in files:
         found.update(hashlib.blake2b(file.read_bytes(), digest_size=16).digest())
     return found.hexdigest()

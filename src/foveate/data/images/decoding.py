@@ -1,14 +1,17 @@
 """Files of images are decoded: which are read, how they are turned, and with 8 bits for each channel."""
 
+import math
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import PIL.Image
+from PIL import features
 from PIL.Image import Transpose
 
 from foveate.data.images import jpeg_scans
@@ -16,7 +19,10 @@ from foveate.data.images.jpeg_scans import has_too_many_scans
 from foveate.errors import UserError
 from foveate.limits import check_file
 
-FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+AVIF = ("AVIF",) if "avif" in features.modules and features.check("avif") else ()
+"""The format of .avif files, where Pillow was built with it: since 11.3, by default."""
+
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM", *AVIF)
 """What files are decoded as, whatever their names: Pillow gives other formats, such as EPS, to programs."""
 
 ORIENTATION = 0x0112
@@ -38,8 +44,20 @@ SIDEWAYS = (Transpose.TRANSPOSE, Transpose.ROTATE_270, Transpose.TRANSVERSE, Tra
 METADATA = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp")
 """Where Pillow keeps what says how an image is to be turned."""
 
-NOT_READ = ("F", "LAB", "HSV")
-"""Pillow's modes of images whose pixels have no agreed range, or that it does not convert."""
+NOT_READ = ("LAB", "HSV")
+"""Pillow's modes of images that it does not convert."""
+
+PixelRange = tuple[float, float]
+"""The values of pixels that become black and white, for values of more than 8 bits."""
+
+RANGE = "pixel_range"
+"""The entry of an image's `info` with the range that its file states."""
+
+FEW_VALUES = 2**12
+"""A 16-bit image with no value from here on may hold values of 12 bits."""
+
+_BITS, _LEAST, _MOST = 258, (340, 280), (341, 281)
+"""Tags of TIFF files: the bits of a value, the least value and the largest one."""
 
 LARGEST_FILE = 2**29
 """Bytes of the largest file of an image."""
@@ -52,12 +70,60 @@ class DamagedImage(UserError):
     """A file that is not an image, or that is too large to decode."""
 
 
+def in_8_bits(image: PIL.Image.Image, pixel_range: PixelRange | None = None) -> PIL.Image.Image:
+    """The image with 8 bits for each channel: values of more bits from this range, or that of the file, or all 16 bits.
+
+    Raises DamagedImage for floating-point values of no known range.
+    """
+    if not image.mode.startswith(("I", "F")):
+        return image
+    values = np.asarray(image).astype(np.float64)
+    pixel_range = pixel_range or image.info.get(RANGE)
+    if pixel_range is None and image.mode == "F":
+        raise DamagedImage("floating-point pixels of no known range: give --pixel-range LOW HIGH")
+    if pixel_range is None and values.size and 0 < values.max() < FEW_VALUES:
+        _tell_assumed()
+    low, high = pixel_range or (0, 2**16 - 1)
+    grey = np.nan_to_num((values - low) / (high - low)).clip(0, 1) * 255
+    found = PIL.Image.fromarray(grey.round().astype(np.uint8))
+    found.info = {name: value for name, value in image.info.items() if name != RANGE}
+    return found
+
+
+def check_pixel_range(pixel_range: PixelRange | None) -> None:
+    """Raise UserError for a range without values."""
+    if pixel_range is not None and not -math.inf < pixel_range[0] < pixel_range[1] < math.inf:
+        raise UserError(f"pixel_range is {pixel_range[0]:g} to {pixel_range[1]:g}, but LOW must be less than HIGH")
+
+
+@cache
+def _tell_assumed() -> None:
+    """Print once what is assumed of images with few of the values of 16 bits."""
+    print(
+        f"assumed: 16-bit pixels have the range 0 to 65,535, though an image has no value above {FEW_VALUES - 1:,}; if "
+        f"they have 12 bits, give --pixel-range 0 {FEW_VALUES - 1}",
+        file=sys.stderr,
+    )
+
+
+def _stated_range(image: PIL.Image.Image) -> PixelRange | None:
+    """The range of values that a TIFF file states; None for others."""
+    tags = getattr(image, "tag_v2", None)
+    if tags is None or not image.mode.startswith(("I", "F")):
+        return None
+    low, high = (
+        float(np.ravel([tags[tag] for tag in names if tag in tags] or math.nan)[0]) for names in (_LEAST, _MOST)
+    )
+    bits = np.ravel(tags.get(_BITS, 16))[0]
+    if math.isnan(high) and image.mode != "F" and bits < 16:
+        high = 2.0**bits - 1
+    low = 0.0 if math.isnan(low) else low
+    return (low, high) if low < high else None
+
+
 def flat(image: PIL.Image.Image) -> PIL.Image.Image:
-    """The image with 8 bits for each channel, on white where it is transparent. Of 16 bits of grey the upper ones
-    count."""
-    if image.mode.startswith("I"):
-        grey = np.asarray(image).clip(0, 2**16 - 1) / 257
-        return PIL.Image.fromarray(grey.round().astype(np.uint8))
+    """The image with 8 bits for each channel, on white where it is transparent."""
+    image = in_8_bits(image)
     if not image.has_transparency_data:
         return image
     image = image.convert("RGBA")
@@ -95,6 +161,8 @@ def read_image(path: Path) -> PIL.Image.Image:
         if image.format in jpeg_scans.FORMATS and has_too_many_scans(path.read_bytes()):
             raise DamagedImage(f"{path} has more than {jpeg_scans.MOST} scans, which would take long to decode")
         image.load()
+        if (stated := _stated_range(image)) is not None:
+            image.info[RANGE] = stated
     return image
 
 

@@ -10,16 +10,20 @@ import numpy as np
 import PIL.Image
 from PIL import ImageOps
 
-from foveate.data.dataset import Dataset, Example
+from foveate.data.dataset import Dataset, Example, without_empty
 from foveate.data.folders import class_folders, files_below, listed_file
-from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, read_image, turn_upright
+from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, in_8_bits, read_image, turn_upright
 from foveate.data.table import IMAGE, LABEL, Column, read_table
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 from foveate.limits import check_file
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
-"""File names that are taken for images in a folder."""
+READ = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif")
+
+NOT_READ = (".heic", ".heif", ".jxl", ".jp2", ".j2k", ".jxr", ".tga", ".psd", ".exr", ".dng", ".cr2", ".nef", ".arw")
+
+ENDINGS = (*READ, *NOT_READ)
+"""File names that are taken for images in a folder. Those of formats that are not read are counted and named."""
 
 
 LISTED = 10
@@ -59,7 +63,7 @@ def is_damaged(example: ReadableImage) -> bool:
     if getattr(example, "identity", None) is not None:
         return False
     try:
-        example.read()
+        in_8_bits(example.read())
     except DamagedImage:
         return True
     return False
@@ -103,10 +107,11 @@ def labelled_images(paths: Paths, label: Column = LABEL) -> Dataset[LabelledImag
     paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"labelled images are one folder of class folders, or one table; {len(paths)} were given")
-    examples = _of_folder(paths[0]) if paths[0].is_dir() else _of_table(paths[0], label)
+    lines: list[int | None] | None = None if paths[0].is_dir() else []
+    examples = _of_folder(paths[0]) if lines is None else _of_table(paths[0], label, lines)
     if not examples:
         raise UserError(f"{paths[0]}: there is no labelled image in it")
-    return Dataset(paths[0].name or str(paths[0]), examples, "images", [_count(examples)])
+    return Dataset(paths[0].name or str(paths[0]), examples, "images", [_count(examples)], lines)
 
 
 def unlabelled_images(paths: Sequence[Path]) -> Dataset[LabelledImage]:
@@ -150,9 +155,9 @@ def _of_folder(folder: Path) -> list[LabelledImage]:
     return examples
 
 
-def _of_table(path: Path, column: Column) -> list[LabelledImage]:
+def _of_table(path: Path, column: Column, lines: list[int | None]) -> list[LabelledImage]:
     examples, labels = [], dict[Path, str]()
-    for row in filter(None, read_table(path, (IMAGE, column))):
+    for row in without_empty(read_table(path, (IMAGE, column)), lines):
         name, label = row.cells
         file = listed_file(path.parent, name, f"{path}, line {row.line}")
         if (other := labels.setdefault(file, label)) != label:

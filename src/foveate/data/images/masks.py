@@ -39,6 +39,9 @@ class MaskedImage:
     file: Path | None = field(default=None, repr=False, compare=False)
     """The file that `read` decodes, if there is one."""
 
+    present: tuple[str, ...] = ()
+    """The labels of its pixels, where they were counted."""
+
     def content(self) -> bytes:
         """The names of the labels, the mask and the pixels, if they can be read."""
         names = f"{self.labels}\0".encode()
@@ -65,14 +68,18 @@ def masked_images(paths: Paths) -> Dataset[MaskedImage]:
     if not files:
         raise UserError(f"{folder / IMAGES}: there is no image in it")
     masks = [_mask_of(file, folder) for file in files]
-    counts = np.zeros(UNLABELLED, np.int64)
+    counts, present = np.zeros(UNLABELLED, np.int64), []
     for mask in map(read_mask, masks):
-        counts += np.bincount(mask[mask != IGNORE], minlength=UNLABELLED)
+        own = np.bincount(mask[mask != IGNORE], minlength=UNLABELLED)
+        present.append(np.flatnonzero(own).tolist())
+        counts += own
     most = int(np.flatnonzero(counts).max(initial=-1))
     labels = _labels(folder, most)
     examples = [
-        MaskedImage(str(file), labels, _reader(file), partial(read_mask, mask), file=file)
-        for file, mask in zip(files, masks, strict=True)
+        MaskedImage(
+            str(file), labels, _reader(file), partial(read_mask, mask), file=file, present=tuple(labels[n] for n in own)
+        )
+        for file, mask, own in zip(files, masks, present, strict=True)
     ]
     shares = ", ".join(
         f"{name} {share:.1%}" for name, share in zip(labels, counts / max(1, counts.sum()), strict=False)

@@ -10,7 +10,7 @@ from torch import Tensor
 from foveate.data.images.decoding import DamagedImage, read_size_and_mode
 from foveate.data.images.labelled import LARGEST_SIDE, ImageFormat, ReadableImage
 
-GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"}
+GREY = {"1", "L", "LA", "F", "I", "I;16", "I;16B", "I;16L"}
 """Pillow's modes of images without colour."""
 
 

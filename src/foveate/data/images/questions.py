@@ -7,7 +7,7 @@ from pathlib import Path
 
 import PIL.Image
 
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, without_empty
 from foveate.data.folders import listed_file
 from foveate.data.images.decoding import read_image
 from foveate.data.table import ANSWER, IMAGE, QUESTION, read_table
@@ -51,12 +51,12 @@ def image_questions(paths: Paths) -> Dataset[ImageQuestion]:
     paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"questions are one table; {len(paths)} were given")
-    path, found = paths[0], []
-    for row in filter(None, read_table(path, (IMAGE, QUESTION, ANSWER))):
+    path, found, lines = paths[0], list[ImageQuestion](), list[int | None]()
+    for row in without_empty(read_table(path, (IMAGE, QUESTION, ANSWER)), lines):
         (name, question, answer), where = row.cells, f"line {row.line} of {path.name}"
         file = listed_file(path.parent, name, f"{path}, line {row.line}")
         found.append(ImageQuestion(where, question, answer, partial(read_image, file), str(file), file=file))
     if not found:
         raise UserError(f"{path}: there is no question in it")
     images = len({one.image for one in found})
-    return Dataset(path.name, found, "questions", [f"{images:,} images"])
+    return Dataset(path.name, found, "questions", [f"{images:,} images"], lines)

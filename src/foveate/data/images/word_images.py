@@ -47,19 +47,20 @@ def word_images(paths: Paths) -> Dataset[WordImage]:
     table = paths[0] / TABLE if paths[0].is_dir() else paths[0]
     if not table.is_file():
         raise UserError(f"there is no table {table} with image<TAB>text on each line")
-    found, problems = [], []
-    for one in labelled_images([table], TRANSCRIPT):
+    images, found, problems = labelled_images([table], TRANSCRIPT), [], []
+    for number, one in enumerate(images):
         assert one.file is not None
         try:
             check_line_of_text(read_sizes(one.file)[1], str(one.file))
         except UserError as error:
             problems.append(str(error))
         else:
-            found.append(one)
+            found.append(number)
     if not found:
         raise UserError(problems[0])
     notes = [f"left out {len(problems):,}, the first because {problems[0]}"] if problems else []
-    return Dataset(str(table), found, "images", notes)
+    kept = images.only(found)
+    return Dataset(str(table), [*kept], "images", notes, kept.lines)
 
 
 def check_line_of_text(size: tuple[int, int], name: str) -> None:

@@ -1,13 +1,14 @@
 """Sounds with a label or a transcript each: folders of classes, or a table of paths."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, without_empty
 from foveate.data.folders import class_folders, files_below, listed_file
 from foveate.data.sounds.files import ENDINGS, Waveform, read_sound
-from foveate.data.table import SOUND, TRANSCRIPT, read_table
+from foveate.data.table import SOUND, SPEAKER, TRANSCRIPT, read_table
 from foveate.data.text.files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 
@@ -24,6 +25,8 @@ class LabelledSound:
     seconds: float
     rate: int
     """Samples of a second in the file."""
+    speaker: str = ""
+    """Who speaks, where the data say so."""
 
     @property
     def place(self) -> str:
@@ -55,26 +58,31 @@ def labelled_sounds(
     if len(paths) != 1:
         raise UserError(f"labelled sounds are one folder of class folders, or one table; {len(paths)} were given")
     (origin,) = paths
-    files = _of_folder(origin, spoken) if origin.is_dir() else _of_table(origin)
-    examples, problems = [], []
-    for path, label in files:
+    lines = list[int | None]()
+    files = _of_folder(origin, spoken) if origin.is_dir() else _of_table(origin, lines)
+    examples, kept, problems = [], [], []
+    for number, (path, label, speaker) in enumerate(files):
         try:
             sound = read_sound(path)
         except UserError as error:
             problems.append(str(error))
         else:
-            example = LabelledSound(path, label, sound.seconds, sound.rate)
+            example = LabelledSound(path, label, sound.seconds, sound.rate, speaker)
             if problem := problem_of(example):
                 problems.append(problem)
             else:
                 examples.append(example)
+                kept.append(number)
     if not examples:
         raise UserError(problems[0] if problems else f"{origin}: there is no labelled sound in it")
     hours = sum(example.seconds for example in examples) / 3600
     notes = [f"{hours:.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"]
     if problems:
         notes.append(f"left out {len(problems):,}, the first because {problems[0]}")
-    return Dataset(name or origin.name or str(origin), examples, "sounds", notes)
+    places = {number: place for place, number in enumerate(kept)}
+    given = lines or range(len(files))
+    lines = [None if number is None else places.get(number) for number in given]
+    return Dataset(name or origin.name or str(origin), examples, "sounds", notes, lines)
 
 
 def sounds_below(folder: Path) -> list[Path]:
@@ -82,10 +90,11 @@ def sounds_below(folder: Path) -> list[Path]:
     return files_below(folder, ENDINGS)
 
 
-def _of_folder(folder: Path, spoken: bool) -> list[tuple[Path, str]]:
+def _of_folder(folder: Path, spoken: bool) -> list[tuple[Path, str, str]]:
     if spoken and (found := transcripts_beside(folder)):
-        return found
-    files = [(file, label) for label, own in class_folders(folder, ENDINGS) for file in own]
+        return [(file, text, _speaker_by_folder(file)) for file, text in found]
+    labelled = [(file, label) for label, own in class_folders(folder, ENDINGS) for file in own]
+    files = [(file, label, _speaker_by_name(file)) for file, label in labelled]
     if not files:
         raise UserError(f"{folder} has no sounds: it needs one folder for each class, with the sounds of the class")
     return files
@@ -118,9 +127,21 @@ def transcripts_beside(folder: Path) -> list[tuple[Path, str]]:
     return found
 
 
-def _of_table(table: Path) -> list[tuple[Path, str]]:
+def _speaker_by_folder(file: Path) -> str:
+    """The speaker of `speaker/chapter/speaker-chapter-0000.flac`, as in LibriSpeech; empty for other names."""
+    chapter, speaker = file.parent.name, file.parent.parent.name
+    return speaker if re.match(f"{re.escape(speaker)}[-_]{re.escape(chapter)}[-_]", file.name) else ""
+
+
+def _speaker_by_name(file: Path) -> str:
+    """The speaker of `word/speaker_nohash_0.wav`, as in Speech Commands (Warden 2018); empty for other names."""
+    speaker, mark, _ = file.name.partition("_nohash_")
+    return speaker if mark else ""
+
+
+def _of_table(table: Path, lines: list[int | None]) -> list[tuple[Path, str, str]]:
     files = []
-    for row in filter(None, read_table(table, (SOUND, TRANSCRIPT))):
+    for row in without_empty(read_table(table, (SOUND, TRANSCRIPT), origin=SPEAKER), lines):
         name, label = row.cells
-        files.append((listed_file(table.parent, name, f"{table}, line {row.line}"), label))
+        files.append((listed_file(table.parent, name, f"{table}, line {row.line}"), label, row.origin))
     return files

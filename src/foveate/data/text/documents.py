@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foveate.data.folders import files_below
-from foveate.data.splits import together, within
+from foveate.data.splits import COPY, hold_out, within
 from foveate.data.text.files import TEXTS, Paths, as_paths, read_sentences
 from foveate.data.text.scripts import count_words, word_spans
 from foveate.errors import UserError
@@ -40,6 +40,11 @@ def joined(sentences: Iterable[str]) -> str:
     return "".join(one if _UNSPACED.search(one) else f"{one} " for one in sentences).rstrip()
 
 
+def document_of(place: str) -> str:
+    """The file, chapter or address that a place is in."""
+    return place.partition(", line ")[0]
+
+
 class Paragraph(NamedTuple):
     """A paragraph, the place where it stands ("emma.txt, line 17"), and what kind of text it is of."""
 
@@ -63,7 +68,7 @@ class Passage(NamedTuple):
     @property
     def document(self) -> str:
         """The file, chapter or address that it is of."""
-        return self.place.partition(", line ")[0]
+        return document_of(self.place)
 
     def content(self) -> bytes:
         """All that a model may learn from it."""
@@ -118,10 +123,11 @@ class Prose:
 
     def held_out(self, every: int) -> tuple["Prose", "Prose"]:
         """The text without one of `every` of its paragraphs, and these. Raises UserError where that are none."""
-        drawn = together((paragraph.text for paragraph in self), every)
-        held = frozenset(number for place, (number, _) in enumerate(self._numbered(), 1) if drawn(place))
+        ties = ({COPY: one.text.casefold(), "document": document_of(one.place)} for one in self)
+        chosen = hold_out(ties, every).held
+        held = frozenset(number for (number, _), drawn in zip(self._numbered(), chosen.tolist(), strict=True) if drawn)
         if not held:
-            raise UserError(f"{self.name}: its paragraphs repeat, so that none can be held out; give text to validate")
+            raise UserError(f"{self.name}: too few different paragraphs to hold some out; give text to validate")
         rest = self.part(self.name, lambda number: number not in held)
         return rest, self.part(f"{self.name}, held out", held.__contains__)
 

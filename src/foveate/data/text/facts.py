@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from foveate.data.dataset import Dataset
-from foveate.data.table import ANSWER, CONTEXT, QUESTION, read_table
+from foveate.data.dataset import Dataset, without_empty
+from foveate.data.table import ANSWER, CONTEXT, DOCUMENT, QUESTION, read_table
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 
@@ -21,6 +21,9 @@ class TextQuestion:
     sentence: int | None = None
     """The number (from 0) of the sentence that has the answer, where it is known."""
 
+    document: str = ""
+    """What the text is a part of, where the table says so."""
+
     def content(self) -> bytes:
         return f"{self.text}\0{self.question}\0{self.answer}".encode()
 
@@ -30,10 +33,10 @@ def text_questions(paths: Paths) -> Dataset[TextQuestion]:
     paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"questions about texts are one table; {len(paths)} were given")
-    path, found = paths[0], []
-    for row in filter(None, read_table(path, (CONTEXT, QUESTION, ANSWER))):
+    path, found, lines = paths[0], list[TextQuestion](), list[int | None]()
+    for row in without_empty(read_table(path, (CONTEXT, QUESTION, ANSWER), origin=DOCUMENT), lines):
         text, question, answer = row.cells
-        found.append(TextQuestion(f"line {row.line} of {path.name}", text, question, answer))
+        found.append(TextQuestion(f"line {row.line} of {path.name}", text, question, answer, document=row.origin))
     if not found:
         raise UserError(f"{path}: there is no question in it")
-    return Dataset(path.name, found, "questions", [f"{len({one.text for one in found}):,} texts"])
+    return Dataset(path.name, found, "questions", [f"{len({one.text for one in found}):,} texts"], lines)

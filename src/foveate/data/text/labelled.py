@@ -1,12 +1,15 @@
 """Texts with a label each: one `label<TAB>text` a line."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from foveate.data.splits import together, within
+import numpy as np
+
+from foveate.data.dataset import without_empty
+from foveate.data.splits import COPY, within
 from foveate.data.table import LABEL, TEXT, read_table
 from foveate.data.text.files import Paths, as_paths
 from foveate.data.text.streamed_text import StreamedText
@@ -72,6 +75,7 @@ class LabelledText(StreamedText):
         With `keep`, only the lines whose number it accepts belong to this text.
         """
         self.name, self.unit = name, "texts"
+        self.notes: tuple[str, ...] = ()
         self._read = read
         self._keep = keep
         self._counts: LabelledCounts | None = None
@@ -100,25 +104,19 @@ class LabelledText(StreamedText):
         return LabelledText(name, self._read, within(self._keep, keep))
 
     def held_out(self, every: int) -> tuple["LabelledText", "LabelledText"]:
-        """The text without one of `every` of its examples, and these.
-
-        Examples whose label no other has stay, since what is not learned cannot be decided. Raises UserError where that
-        are all of them, and as `check` does.
-        """
+        """As `hold_out`, by the texts in any letter case and the labels. Raises UserError as `check` does."""
         self.check()
-        drawn = together(self.texts(), every)
-        labels = {example.label for number, example in enumerate(self, 1) if not drawn(number)}
-        held = frozenset(
-            example.line for number, example in enumerate(self, 1) if drawn(number) and example.label in labels
-        )
-        if not held:
-            raise UserError(f"{self.name}: it has too few texts of each label to hold some out; give text to validate")
-        rest = self.part(self.name, lambda line: line not in held)
-        return rest, self.part(f"{self.name}, held out", held.__contains__)
+        rest, held = self.hold_out(every, lambda one: {COPY: one.text.casefold()}, lambda one: (one.label,))
+        assert isinstance(rest, LabelledText)
+        assert isinstance(held, LabelledText)
+        return rest, held
 
-    def hold_out(self, every: int, group: Any = None, kinds: Any = None) -> tuple["LabelledText", "LabelledText"]:
-        """As `held_out`: what is on one side, and what is never held out, a text knows itself."""
-        return self.held_out(every)
+    def _sides(self, held: np.ndarray, notes: Sequence[str]) -> tuple["LabelledText", "LabelledText"]:
+        """The lines of both sides are read anew."""
+        lines = frozenset(example.line for example, chosen in zip(self, held.tolist(), strict=True) if chosen)
+        rest = self.part(self.name, lambda line: line not in lines)
+        rest.notes = tuple(notes)
+        return rest, self.part(f"{self.name}, held out", lines.__contains__)
 
     def __iter__(self) -> Iterator[Labelled]:
         return (example for example in self._lines() if example is not None)
@@ -128,6 +126,12 @@ class LabelledText(StreamedText):
 
     def labels(self) -> Iterator[str]:
         return (example.label for example in self)
+
+    @property
+    def lines(self) -> list[int | None]:
+        lines: list[int | None] = []
+        deque(without_empty(self._lines(), lines), 0)
+        return lines
 
     def check(self) -> LabelledCounts:
         """Read everything once (and only once, however often this is called) and count.
@@ -153,8 +157,8 @@ class LabelledText(StreamedText):
         counts = self.check()
         shown = ", ".join(f"{count:,} {label}" for label, count in list(counts.labels.items())[:5])
         more = f" and {len(counts.labels) - 5} labels more" if len(counts.labels) > 5 else ""
-        left_out = f"; {counts.empty:,} empty lines left out" if counts.empty else ""
-        return f"{self.name}: {counts.kept:,} texts ({shown}{more}){left_out}"
+        left_out = [f"{counts.empty:,} empty lines left out"] if counts.empty else []
+        return "; ".join([f"{self.name}: {counts.kept:,} texts ({shown}{more})", *left_out, *self.notes])
 
     def _lines(self) -> Iterator[Labelled | None]:
         for number, example in enumerate(self._read(), 1):

@@ -1,6 +1,7 @@
 """Pairs of sentences as the user has them: streamed from disk, in Unicode NFC, counted."""
 
 import unicodedata
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from foveate.data.dataset import without_empty
 from foveate.data.gettext.catalogues import Catalogues
 from foveate.data.splits import draws, within
 from foveate.data.table import SOURCE, TARGET, read_table
@@ -63,6 +65,8 @@ class ParallelText(StreamedText):
         self.unit = "pairs"
         self.notes = tuple(notes)
         """What to show beside the pair of each line (the emoji of a message), where there is such a thing."""
+        self.shared = 0
+        """Pairs that share a sentence with others, and so are on their side."""
         self._read = read
         self._keep = keep
         self._left_out = left_out
@@ -115,7 +119,9 @@ class ParallelText(StreamedText):
         """The lines of this text whose number (from 1) `keep` accepts; they keep their numbers."""
         return ParallelText(name, self._read, self.notes, within(self._keep, keep), self._left_out)
 
-    def hold_out(self, every: int, group: Any = None, kinds: Any = None) -> tuple["ParallelText", "ParallelText"]:
+    def hold_out(
+        self, every: int, ties: Any = None, kinds: Any = None, rare: bool = False
+    ) -> tuple["ParallelText", "ParallelText"]:
         """As `held_out`, whose groups are pairs that share a sentence."""
         return self.held_out(every)
 
@@ -131,6 +137,7 @@ class ParallelText(StreamedText):
             )
         held = frozenset(lines[chosen].tolist())
         rest = self.part(self.name, lambda line: line not in held)
+        rest.shared = len(drawn) - len(np.unique(drawn))
         # what the reader leaves out is reported once, by the rest
         return rest, ParallelText(f"{self.name}, held out", self._read, self.notes, held.__contains__)
 
@@ -145,6 +152,12 @@ class ParallelText(StreamedText):
 
     def targets(self) -> Iterator[str]:
         return (target for _, target in self)
+
+    @property
+    def lines(self) -> list[int | None]:
+        lines: list[int | None] = []
+        deque(without_empty((pair if pair.source and pair.target else None for pair in self._lines()), lines), 0)
+        return lines
 
     def check(self) -> PairCounts:
         """Read everything once (and only once, however often this is called) and count.
@@ -176,6 +189,8 @@ class ParallelText(StreamedText):
             report += f", {counts.empty:,} left out for an empty side (first on line {counts.first_empty})"
         if counts.left_out:
             report += f"; left out: {_list_counts(counts.left_out)}"
+        if self.shared:
+            report += f"; {self.shared:,} share a sentence with others, on the same side as these"
         return report
 
     def _lines(self) -> Iterator[Pair]:

@@ -9,7 +9,7 @@ import torch
 
 from foveate.contracts import IGNORE, Batch, Tokenizer
 from foveate.data.batching import Batching
-from foveate.data.dataset import Dataset, Example
+from foveate.data.dataset import Dataset, Example, without_empty
 from foveate.data.ragged import padded
 from foveate.data.table import BETTER, WORSE, Column, read_table
 from foveate.data.text.files import Paths, as_paths
@@ -48,15 +48,13 @@ def read_pairs(paths: Paths, make: Callable[..., Made], columns: Sequence[Column
     Raises UserError, which names the line, for a row of other columns, and where there is no row.
     """
     paths = as_paths(paths)
-    examples = [
-        make(f"line {row.line} of {path.name}", *row.cells)
-        for path in paths
-        for row in read_table(path, columns)
-        if row is not None
-    ]
+    lines: list[int | None] = []
+    rows = ((path, row) for path in paths for row in read_table(path, columns))
+    found = without_empty(((path, row) if row is not None else None for path, row in rows), lines)
+    examples = [make(f"line {row.line} of {path.name}", *row.cells) for path, row in found]
     if not examples:
         raise UserError(f"{paths[0]}: there is no pair in it")
-    return Dataset(paths[0].name, examples, "pairs")
+    return Dataset(paths[0].name, examples, "pairs", lines=lines)
 
 
 class PreferenceBatch(Batch):
@@ -89,17 +87,17 @@ class PreferenceBatching(Batching[Preference]):
         Raises UserError where there is none.
         """
         better, worse = self._tokens(dataset)
-        most, kept, cut = self.longest, list[Preference](), 0
-        for example, one, other in zip(dataset, better, worse, strict=True):
+        most, kept, cut = self.longest, list[int](), 0
+        for number, (one, other) in enumerate(zip(better, worse, strict=True)):
             cut += most is not None and max(len(one), len(other)) > most
-            kept += [example] if one[:most] != other[:most] else []
+            kept += [number] if one[:most] != other[:most] else []
         within = f" in the first {most:,} tokens, which the model reads" if cut else " to the model"
         if not kept:
             raise UserError(f"{dataset.name}: the two texts of each pair are equal{within}: there is nothing to learn")
         notes = [f"{cut:,} have a text that is cut after {most:,} tokens"] if cut else []
         if len(kept) < len(dataset):
             notes.append(f"left out: {len(dataset) - len(kept):,} whose texts are equal{within}")
-        return Dataset(dataset.name, kept, dataset.unit, (*dataset.notes, *notes)) if notes else dataset
+        return dataset.only(kept, *notes) if notes else dataset
 
     def _tokens(self, dataset: Dataset[Preference]) -> list[list[list[int]]]:
         texts = [example.better for example in dataset], [example.worse for example in dataset]

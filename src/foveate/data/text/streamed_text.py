@@ -34,6 +34,10 @@ class StreamedText(Dataset[Any]):
     def __getitem__(self, number: int) -> Any:
         raise TypeError(f"{self.name} is read from its beginning: iterate over it")
 
+    @property
+    def examples(self) -> list[Any]:
+        return list(self)
+
     def digest(self) -> str:
         return examples_digest(self)
 

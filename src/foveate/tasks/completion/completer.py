@@ -152,10 +152,12 @@ class Completer(LanguageModel):
         return found
 
     def evaluate(self, data: Sequence[Path], options: Any = None, console: Console | None = None) -> Evaluation:
-        """Bits per byte and perplexity on prose or, with choices, the accuracy on pairs or questions."""
-        from foveate.tasks.completion.measures import evaluate
+        """Bits per byte and perplexity on prose or, with a prompt or choices, what is right of pairs or questions."""
+        from foveate.tasks.completion.measures import evaluate, written_answers
 
         options = options or self.eval_options({}, "")
+        if data and options.task is None and options.prompting.used and not options.prompting.choices:
+            return written_answers(self.answer, data, options)
         model = cast(CausalLanguageModel, self.in_precision(options.precision))
         with FiniteOutputs(model, self.name):
             return evaluate(model, self.processor.reads, data, options)

@@ -4,8 +4,8 @@ import bz2
 import gzip
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,17 +16,20 @@ from foveate.data.text.files import read_lines
 from foveate.data.text.scripts import count_words
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError, at_least
+from foveate.forms.answers import Failure
+from foveate.forms.completion import CompleteOptions, likeliest
 from foveate.forms.prompts import Prompting, read_pairs
 from foveate.inference.linear_layers import Precision
+from foveate.metrics.written_answers import answer_metrics
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.choices import ChoiceScorer
-from foveate.tasks.evaluation import Evaluation
+from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows
 
 
 @dataclass
 class Measuring:
-    """How `foveate eval` measures a public language model: on prose, on lines `input<TAB>output` with --choices, or on
-    questions of --task."""
+    """How `foveate eval` measures a public language model: on prose; with --shots, --choices or a --form, on lines
+    `input<TAB>output`; or on questions of --task."""
 
     task: Path | None = None
     """Questions with choices in the form of lm-evaluation-harness' multiple-choice tasks: a JSON object on each line,
@@ -36,6 +39,8 @@ class Measuring:
     """Precision of the linear layers."""
     context: int = 1024
     """Prose is read in windows of this many tokens; each token is predicted from at least half a window before it."""
+    max_new_tokens: int = 128
+    """Tokens of a written answer, at most: it ends with its line."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
@@ -43,6 +48,7 @@ class Measuring:
         if self.task is not None and self.prompting.used:
             raise UserError("the questions of --task have choices of their own: leave out the options of prompts")
         at_least(2, "context", self.context)
+        at_least(1, "max_new_tokens", self.max_new_tokens)
 
 
 def evaluate(model: CausalLanguageModel, reads: Any, data: Sequence[Path], options: Measuring) -> Evaluation:
@@ -63,8 +69,8 @@ def evaluate(model: CausalLanguageModel, reads: Any, data: Sequence[Path], optio
 
 def accuracy(scorer: ChoiceScorer, data: Sequence[Path]) -> Evaluation:
     """How often the best choice is the output of the pair, beside always answering the most frequent one."""
-    pairs = [pair for path in data for pair in read_pairs(path)]
-    choices = scorer.prompting.choices
+    lines = list[int | None]()
+    pairs, choices = read_pairs(data, lines), scorer.prompting.choices
     if wrong := [output for _, output in pairs if output not in choices]:
         raise UserError(f"the output '{wrong[0]}' is none of the choices {', '.join(choices)}")
     answers = scorer.answer([given for given, _ in pairs])
@@ -72,11 +78,37 @@ def accuracy(scorer: ChoiceScorer, data: Sequence[Path]) -> Evaluation:
     frequent, count = Counter(output for _, output in pairs).most_common(1)[0]
     ways = {f"always {frequent}": count / len(pairs), "this model": right / len(pairs)}
     return Evaluation(
-        answers=[answer.line for answer in answers],
+        answers=answers_by_line([answer.line for answer in answers], lines),
         figures={"pairs": len(pairs), "accuracy": ways},
         headings=["answers by", "accuracy"],
         rows=[[name, f"{100 * value:.1f}%"] for name, value in ways.items()],
         notes=[f"{len(pairs):,} pairs, {len(scorer.prompt.pairs)} examples in the prompt"],
+    )
+
+
+def written_answers(
+    answer: Callable[[Sequence[str], CompleteOptions], Sequence[Any]], data: Sequence[Path], options: Measuring
+) -> Evaluation:
+    """How often the likeliest text after a prompt is the output of the pair, and how much of it, beside always
+    answering the most frequent output."""
+    lines = list[int | None]()
+    given, right = zip(*read_pairs(data, lines), strict=True)
+    decoding = replace(likeliest(), max_new_tokens=options.max_new_tokens)
+    found = answer(given, CompleteOptions(decoding, prompting=options.prompting, precision=options.precision))
+    texts = ["" if isinstance(one, Failure) else one.text.strip() for one in found]
+    ((frequent, _),) = Counter(right).most_common(1)
+    ways = {f"always {frequent}": answer_metrics([frequent] * len(right), right)}
+    ways["this model"] = answer_metrics(texts, right)
+    names, rows = evaluation_rows(ways)
+    failures = [one.reason for one in found if isinstance(one, Failure)]
+    failed = [f"{len(failures):,} have no answer, the first because {failures[0]}"] if failures else []
+    shots = len(options.prompting.prompt().pairs)
+    return Evaluation(
+        answers=answers_by_line(texts, lines),
+        figures={"pairs": len(right), "ways": ways},
+        headings=["answers by", *names],
+        rows=rows,
+        notes=[f"{len(right):,} pairs, {shots} examples in the prompt", *failed],
     )
 
 

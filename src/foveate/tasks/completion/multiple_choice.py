@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foveate.data.dataset import without_empty
 from foveate.data.text.files import read_lines
 from foveate.errors import UserError
 from foveate.files import parse_json
 from foveate.tasks.completion.choices import AnswerRow, ChoiceScorer
-from foveate.tasks.evaluation import Evaluation
+from foveate.tasks.evaluation import Evaluation, answers_by_line
 
 TEXTS, NUMBERS = ("query", "question"), ("gold", "label", "answer")
 """Names that the text and the number of the right choice have in files."""
@@ -29,12 +30,14 @@ class ChoiceQuestion:
     right: int
 
 
-def read_questions(path: Path) -> list[ChoiceQuestion]:
-    """The questions of a file with one JSON object on each line. Raises UserError for a line of another form."""
-    found = []
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip():
-            continue
+def read_questions(path: Path, lines: list[int | None]) -> list[ChoiceQuestion]:
+    """The questions of a file with one JSON object on each line; the number of each is added to `lines`.
+
+    Raises UserError for a line of another form.
+    """
+    found: list[ChoiceQuestion] = []
+    rows = (row if row[1].strip() else None for row in enumerate(read_lines(path), 1))
+    for number, line in without_empty(rows, lines):
         try:
             values = parse_json(line, f"{path}, line {number}")
             if not isinstance(values, dict):
@@ -96,21 +99,22 @@ def _row(scorer: ChoiceScorer, text: str, choice: str) -> AnswerRow:
 
 def multiple_choice(scorer: ChoiceScorer, path: Path) -> Evaluation:
     """How often the right choice has the highest score, and the highest by its length; beside chance."""
-    questions = read_questions(path)
+    lines = list[int | None]()
+    questions = read_questions(path, lines)
     scores = choice_scores(scorer, questions)
     long = sum(any(row.cut for row in rows) for rows in choice_rows(scorer, questions))
     cut = [f"{long:,} of them take more positions than the model has: their beginnings are not read"] if long else []
     shares = {"acc": 0.0, "acc_norm": 0.0}
-    lines = []
+    answers = []
     for question, found in zip(questions, scores, strict=True):
         by_length = [score / len(choice) for score, choice in zip(found, question.choices, strict=True)]
         for name, ranked in (("acc", found), ("acc_norm", by_length)):
             shares[name] += (ranked.index(max(ranked)) == question.right) / len(questions)
-        lines.append(json.dumps({"choice": found.index(max(found)), "scores": found}))
+        answers.append(json.dumps({"choice": found.index(max(found)), "scores": found}))
     chance = sum(1 / len(question.choices) for question in questions) / len(questions)
     ways = {"chance": {"acc": chance, "acc_norm": chance}, "this model": shares}
     return Evaluation(
-        answers=lines,
+        answers=answers_by_line(answers, lines),
         figures={"questions": len(questions), "ways": ways},
         headings=["answers by", "acc", "acc_norm"],
         rows=[[way, *(f"{100 * value:.1f}%" for value in values.values())] for way, values in ways.items()],

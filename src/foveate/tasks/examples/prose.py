@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from foveate.data.text.documents import Prose
-from foveate.forms.prose import Passages, passages_of
+from foveate.data.dataset import Dataset
+from foveate.data.text.documents import Passage, Prose
+from foveate.forms.prose import passages_of
 from foveate.tasks.recipe import Recipe
 
 
-def arrange_prose(prose: Prose, recipe: Recipe) -> Passages:
+def arrange_prose(prose: Prose, recipe: Recipe) -> Dataset[Passage]:
     """Returns what the form of a recipe reads as one. Raises UserError where there is none."""
     return passages_of(prose, recipe.reads.passages(prose))
 
 
-def read_prose(paths: Sequence[Path], recipe: Recipe) -> Passages:
+def read_prose(paths: Sequence[Path], recipe: Recipe) -> Dataset[Passage]:
     """Returns the passages of files and folders. Raises UserError for what cannot be read."""
     return arrange_prose(Prose.from_paths(paths), recipe)
