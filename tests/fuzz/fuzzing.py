@@ -284,7 +284,7 @@ class Subjects:
         self._ask(place / name, verb, place)
 
     def _ask(self, folder: Path, verb: str, place: Path) -> None:
-        given = {"vit": self.folder / "image.png", "whisper": self.folder / "tone.wav"}
+        given = {"vit": self.folder / "image.png", "whisper": self.folder / "tone.wav", "bert": "the [MASK] lit"}
         more = ["--out", str(place / "page.html")] if verb == "look" else []
         if verb == "run" and folder.name in ("gpt2", "llama"):
             more = ["--max-new-tokens", "3"]
