@@ -251,7 +251,7 @@ class Checkpoints:
         if step in self._wrong:
             raise UserError(f"{path} is damaged: one of its parts is not what was written")
         try:
-            fixed, progress = (parse_json(metadata[part], path, finite=False) for part in ("fixed", "progress"))
+            fixed, progress = (parse_json(metadata[part], path, strict=False) for part in ("fixed", "progress"))
         except KeyError:
             raise UserError(f"{path} is damaged: its settings or its progress are missing") from None
         if not isinstance(fixed, dict):
