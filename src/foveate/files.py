@@ -211,21 +211,21 @@ def as_read(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
-def parse_json(text: str | bytes, where: Path | str, finite: bool = True) -> Any:
+def parse_json(text: str | bytes, where: Path | str, strict: bool = True) -> Any:
     """A JSON value. Raises UserError for what is none, or nested too deeply; `where` stands for it in messages.
 
-    NaN and Infinity, which JSON does not have, are refused unless `finite` is False; numbers that are read as infinite
-    too.
+    NaN and Infinity, which JSON does not have, numbers that are read as infinite, and halves of characters are refused,
+    unless this is not `strict`: for what a process of our own wrote, or a browser sends.
     """
     try:
         text = text if isinstance(text, str) else text.decode()
-        value = json.loads(text, **(_FINITE if finite else {}), **(_SMALL if finite and _EXPONENT.search(text) else {}))
+        value = json.loads(text, **(_FINITE if strict else {}), **(_SMALL if strict and _EXPONENT.search(text) else {}))
     except RecursionError:
         raise UserError(f"{where} is damaged: lists or tables are nested too deeply") from None
     except ValueError as error:
         raise UserError(f"{where} is damaged: {error}") from None
     limits.check_depth(value, where)
-    if _HALF.search(text):
+    if strict and _HALF.search(text):
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:

@@ -182,6 +182,12 @@ class StoredTensor:
         return self._pieces[0].name
 
     @property
+    def dtype(self) -> str:
+        """The type of its numbers, as safetensors names it: "F32", "U8"."""
+        found: str = self._pieces[0].file.get_slice(self._pieces[0].name).get_dtype()
+        return found
+
+    @property
     def shape(self) -> torch.Size:
         """That of the whole tensor."""
         ends = [[begin + n for begin, n in zip(one.begin, one.shape, strict=True)] for one in self._pieces]

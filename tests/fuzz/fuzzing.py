@@ -28,10 +28,13 @@ import PIL.Image
 sys.path.append(str(Path(__file__).parents[1] / "tasks"))
 
 from explorer_requests import Explorers, explore, write_tone
+from hostile_json import spoil_folder, spoil_tokenizer
 
 from foveate.cli import main
 from foveate.data.images.decoding import read_image
 from foveate.data.sounds.files import read_sound
+from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
+from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError, one_line
 from foveate.interop.gguf import read_gguf
 from foveate.tasks import find_task
@@ -125,6 +128,24 @@ def damage_header(data: bytes, draw: random.Random) -> bytes:
     return len(header).to_bytes(8, "little") + header + data[8 + size :]
 
 
+def damage_checkpoint(data: bytes, draw: random.Random) -> bytes:
+    """A checkpoint with another value in what its header says of the training, or another tensor."""
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    if draw.random() < 0.5:
+        name = draw.choice(["progress", "fixed", "tied", "format"])
+        text = header["__metadata__"][name]
+        header["__metadata__"][name] = damage_json(text, draw) if text[0] == "{" and text != "{}" else nested(9)
+    else:  # the same bytes, as numbers of another type, or under another name
+        names = sorted(header.keys() - {"__metadata__"})
+        one, other = draw.choice(names), draw.choice(names)
+        header[one], header[other] = header[other], header[one]
+        if draw.random() < 0.5 and header[one]["dtype"] == "F32":
+            header[one]["dtype"] = draw.choice(["I32", "U32"])
+    text = json.dumps(header).encode("utf-8", "surrogatepass")
+    return len(text).to_bytes(8, "little") + text + data[8 + size :]
+
+
 def damage_file(path: Path, draw: random.Random) -> None:
     if path.suffix == ".json" and draw.random() < 0.7:
         path.write_text(damage_json(path.read_text(), draw))
@@ -151,6 +172,8 @@ class Subjects:
         out = ["--data", str(self.folder / "rows.tsv"), "--out", str(self.folder / "run")]
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             main(["train", "classify", *out, *sizes])
+        self.again = ["train", "classify", *out[:2], *sizes, "--steps", "2"]
+        shutil.copytree(self.folder / "run", self.folder / "training")
         shutil.rmtree(self.folder / "run" / "checkpoints")
 
     def _images(self) -> None:
@@ -172,6 +195,37 @@ class Subjects:
         files = sorted(path for path in (place / "run").iterdir() if path.name != "metrics.jsonl")
         damage_file(draw.choice(files), draw)
         main(["run", str(place / "run"), "fine words"])
+
+    def checkpoint(self, draw: random.Random, place: Path) -> None:
+        """A training goes on from a checkpoint."""
+        shutil.copytree(self.folder / "training", place / "run")
+        (path,) = (place / "run" / "checkpoints").glob("*.safetensors")
+        damage = draw.choice([damage_checkpoint, damage_checkpoint, damage_header, damage_bytes])
+        path.write_bytes(damage(path.read_bytes(), draw))
+        with redirect_stderr(io.StringIO()) as told:  # which has the lines of a training that goes well
+            try:
+                main([*self.again, "--out", str(place / "run")])
+            finally:
+                sys.stdout.write(told.getvalue())
+
+    def tokenizer(self, draw: random.Random, place: Path) -> None:
+        """A tokenizer of a run of our own, or of a public folder."""
+        (source,) = (self.folder / "run").glob("*tokenizer.json")
+        path = place / "tokenizer.json"
+        shutil.copy(source, path)
+        spoil_tokenizer(path, draw) if draw.random() < 0.7 else path.write_text(damage_json(path.read_text(), draw))
+        for load in (lambda: load_text_tokenizer(path), lambda: PublicTokenizer.load(place)):
+            tokenizer: Any = load()
+            (ids,) = tokenizer.encode(["the keeper lit a fine lamp " * 20])
+            tokenizer.decode([ids])
+            tokenizer.pieces(ids)
+
+    def foreign(self, draw: random.Random, place: Path) -> None:
+        """A public folder, with hostile values under names that libraries read."""
+        name = draw.choice(["gpt2", "llama", "bert", "vit", "whisper"])
+        shutil.copytree(self.public(name), place / name)
+        spoil_folder(place / name, draw)
+        self._ask(place / name, draw.choice(["run", "look"]), place)
 
     def recipe(self, draw: random.Random, place: Path) -> None:
         shutil.copy(self.folder / "run" / "config.json", place / "recipe.json")
@@ -227,13 +281,16 @@ class Subjects:
     def _public(self, draw: random.Random, place: Path, name: str, verb: str) -> None:
         shutil.copytree(self.public(name), place / name)
         damage_file(draw.choice(sorted((place / name).iterdir())), draw)
-        given = {"vit": self.folder / "image.png", "whisper": self.folder / "tone.wav"}.get(name, "the keeper lit")
+        self._ask(place / name, verb, place)
+
+    def _ask(self, folder: Path, verb: str, place: Path) -> None:
+        given = {"vit": self.folder / "image.png", "whisper": self.folder / "tone.wav", "bert": "the [MASK] lit"}
         more = ["--out", str(place / "page.html")] if verb == "look" else []
-        if verb == "run" and name != "whisper":
+        if verb == "run" and folder.name in ("gpt2", "llama"):
             more = ["--max-new-tokens", "3"]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of transformers, which looks at models of others
-            main([verb, str(place / name), str(given), *more])
+            main([verb, str(folder), str(given.get(folder.name, "the keeper lit")), *more])
 
     def examples(self, draw: random.Random, place: Path) -> None:
         """Files of examples of other kinds: JSON, XML, arrays, tables."""
@@ -286,6 +343,8 @@ def void(_: object) -> None:
 
 SUBJECTS: dict[str, Callable[[Subjects, random.Random, Path], None]] = {
     "folder": Subjects.run_folder,
+    "checkpoint": Subjects.checkpoint,
+    "tokenizer": Subjects.tokenizer,
     "recipe": Subjects.recipe,
     "table": Subjects.table,
     "image": Subjects.image,
@@ -296,6 +355,7 @@ SUBJECTS: dict[str, Callable[[Subjects, random.Random, Path], None]] = {
     "explorer": Subjects.explorer,
     "public-run": Subjects.public_run,
     "public-look": Subjects.public_look,
+    "foreign": Subjects.foreign,
 }
 
 

@@ -3,10 +3,10 @@
 import pytest
 from fuzzing import SUBJECTS, fuzz
 
-OF_OTHERS = {"public-run", "public-look"}
+OF_OTHERS = {"public-run", "public-look", "foreign"}
 """Subjects that need transformers, and take longer."""
 
-FEW = {"metrics": 12, "explorer": 24}
+FEW = {"metrics": 12, "explorer": 24, "checkpoint": 24}
 """How often subjects are tried that take longer, as each draws pictures or looks at inputs."""
 
 

@@ -1,5 +1,6 @@
 """GGUF files: numbers by hand, and what is wrong with a file."""
 
+import os
 import struct
 from pathlib import Path
 
@@ -65,6 +66,15 @@ def test_a_tensor_that_is_not_whole(tmp_path: Path) -> None:
     file = read_gguf(written(tmp_path / "a.gguf", [("w", (31,), 8, bytes(34))]))
     with pytest.raises(UserError, match=r"not a whole number of blocks of 32|'w' is not whole"):
         file.tensor("w")
+
+
+def test_a_list_that_would_take_all_memory(tmp_path: Path) -> None:
+    """Of whole numbers of one byte, each of which Python keeps in 8 bytes and more."""
+    head = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("many") + struct.pack("<IIQ", 9, 0, 2**25)
+    (tmp_path / "a.gguf").write_bytes(head)
+    os.truncate(tmp_path / "a.gguf", 2**26)
+    with pytest.raises(UserError, match=r"a\.gguf is truncated or damaged"):
+        read_gguf(tmp_path / "a.gguf")
 
 
 @pytest.mark.parametrize("shape", [(2**40, 2**30), (2**63, 2)])

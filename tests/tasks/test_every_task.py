@@ -381,6 +381,33 @@ def test_eval_writes_a_line_for_each_line_of_the_data(trained: Trained, run: Com
         assert all(one or not other for one, other in zip(found[:gap] + found[gap + 1 :], whole, strict=False))
 
 
+HOSTILE = (
+    "[1]",
+    '"text"',
+    "{",
+    '{"format": NaN}',
+    '{"format": 1e999}',
+    f'{{"a": {"[" * 200}{"]" * 200}}}',
+    '{"a": "\\ud800"}',
+)
+"""JSON that no file of a run can be."""
+
+
+def test_hostile_files(trained: Trained, tmp_path: Path) -> None:
+    """Every JSON file of a run, its tokenizers too, goes through one gate."""
+    shutil.copytree(trained.folder, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints"))
+    for path in sorted((tmp_path / "run").glob("*.json")):
+        whole = path.read_text(encoding="utf-8")
+        for content in HOSTILE:
+            path.write_text(content)
+            with pytest.raises(UserError) as caught:
+                foveate.load(tmp_path / "run")
+            assert len(str(caught.value).splitlines()) == 1
+            assert path.name in str(caught.value), content
+        path.write_text(whole, encoding="utf-8")
+    assert foveate.load(tmp_path / "run").model is not None
+
+
 def test_a_stopped_training_ends_with_the_same_weights(trained: Trained, tmp_path: Path) -> None:
     def stop(row: Any) -> None:
         if row["step"] == 1:

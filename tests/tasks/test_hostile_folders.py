@@ -63,3 +63,52 @@ def test_many_labels_are_compared_once() -> None:
     with pytest.raises(UserError, match=r"^config.json has the label 'LABEL_7' 2 times$"):
         label_names({"id2label": named | {"9": "LABEL_7"}}, "config.json")
     assert time.process_time() - began < 5
+
+
+HOSTILE = ("{", '{"size": NaN}', '{"size": 1e999}', f'{{"a": {"[" * 200}{"]" * 200}}}', '{"a": "\\ud800"}')
+"""JSON that no library should be given."""
+
+
+@pytest.mark.parametrize("content", HOSTILE)
+@pytest.mark.parametrize("name", ["gpt2", "bert", "vit", "whisper"])
+def test_every_file_goes_through_one_gate(name: str, content: str, copied: Folders) -> None:
+    """Also a file that only transformers would read."""
+    folder = copied(name)
+    (folder / "adapter_of_others.json").write_text("{}")
+    for path in sorted(folder.glob("*.json")):
+        whole = path.read_text()
+        path.write_text(content)
+        with pytest.raises(UserError) as caught:
+            open_model(folder)
+        assert len(str(caught.value).splitlines()) == 1
+        path.write_text(whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "values", "told"),
+    [
+        (
+            "vit",
+            "preprocessor_config.json",
+            {"size": {"height": 10**6, "width": 10**6}},
+            "height is 1,000,000, but",
+        ),
+        ("whisper", "preprocessor_config.json", {"n_fft": 10**9}, "n_fft is 1,000,000,000, but can be at most 65,536"),
+        ("whisper", "preprocessor_config.json", {"sampling_rate": True}, "sampling_rate is True, but must be"),
+        ("gpt2", "config.json", {"hidden_size": True}, "hidden_size is True, but must be a number"),
+        ("vit", "config.json", {"image_size": 10**6}, "image_size is 1,000,000, but can be at most 8,192"),
+        ("gpt2", "tokenizer_config.json", {"bos_token": 5}, "bos_token is 5, but must be a text"),
+        (
+            "gpt2",
+            "tokenizer.json",
+            {"normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "e" * 10**6}},
+            "its normalizer could make a text more than 256 times as long",
+        ),
+    ],
+)
+def test_what_would_take_all_memory(name: str, file: str, values: dict, told: str, copied: Folders) -> None:
+    path = copied(name) / file
+    whole = json.loads(path.read_text()) if path.is_file() else {}
+    path.write_text(json.dumps(whole | values))
+    with pytest.raises(UserError, match=told):
+        open_model(path.parent)

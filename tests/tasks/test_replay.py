@@ -10,6 +10,8 @@ from rich.console import Console
 
 from foveate.contracts import Batch, Output
 from foveate.data.worlds.episodes import Level
+from foveate.data.worlds.grid_levels import SYMBOLS
+from foveate.errors import UserError
 from foveate.forms.world import LevelName
 from foveate.models.multimodal.darqn import DARQN, DARQNConfig
 from foveate.tasks import learning
@@ -86,21 +88,25 @@ def test_what_batches_remember() -> None:
     assert not torch.equal(other.targets["values"], expected.targets["values"])
 
 
-def test_episodes_are_packed_and_unpacked() -> None:
+def episodes() -> list[Experience]:
     generator = np.random.default_rng(1)
-    kept = [
+    return [
         Experience(
             instruction,
-            list(generator.integers(0, 9, (count + 1, 7, 7, 3)).astype(np.uint8)),
+            list(generator.integers(0, SYMBOLS, (count + 1, 7, 7, 3)).astype(np.uint8)),
             generator.integers(0, 7, count).tolist(),
             [0.0] * (count - 1) + [0.5],
             bool(count % 2),
         )
         for instruction, count in (("go to the ñandu", 3), ("", 1), ("go", 2))
     ]
+
+
+def test_episodes_are_packed_and_unpacked() -> None:
+    kept = episodes()
     packed = pack(kept)
     assert sum(tensor.numel() * tensor.element_size() for tensor in packed.values()) < 9 * 147 + 6 * 5 + 3 * 9 + 21
-    for one, other in zip(kept, unpack(packed), strict=True):
+    for one, other in zip(kept, unpack(packed, 7), strict=True):
         assert np.array_equal(one.codes, other.codes)
         assert (one.instruction, one.actions, one.rewards, one.ended) == (
             other.instruction,
@@ -108,3 +114,13 @@ def test_episodes_are_packed_and_unpacked() -> None:
             other.rewards,
             other.ended,
         )
+
+
+@pytest.mark.parametrize("change", [None, torch.zeros(0), torch.full((5,), 200), torch.full((9, 7, 7, 3), 250)])
+@pytest.mark.parametrize("name", ["instructions", "lengths", "ended", "actions", "rewards", "codes"])
+def test_damaged_episodes(name: str, change: torch.Tensor | None) -> None:
+    packed = pack(episodes())
+    kind = packed.pop(name).dtype
+    packed |= {} if change is None else {name: change.to(kind)}
+    with pytest.raises(UserError, match="the episodes that the checkpoint keeps are damaged"):
+        unpack(packed, 7)

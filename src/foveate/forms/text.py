@@ -17,7 +17,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded, tokenised
 from foveate.data.text.batches import surroundings
 from foveate.data.text.strided_buckets import MOST_ROWS
-from foveate.data.tokens.folder_tokenizer import FolderTokenizer
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.data.tokens.tokenizers import TRAINERS, Tokens
 from foveate.errors import UserError
 from foveate.forms.form import Changes, Learned
@@ -115,7 +115,7 @@ class Text(ReadText):
 
     def names(self, prepared: np.ndarray) -> list[str]:
         before, _ = self.around
-        if isinstance(self.words, FolderTokenizer):  # whose special tokens have names of their own
+        if isinstance(self.words, TextTokenizer):  # whose special tokens have names of their own
             return self.words.pieces(prepared.tolist())
         return [self.start_sign, *self.words.pieces(prepared[len(before) :].tolist())]
 

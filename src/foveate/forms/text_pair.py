@@ -18,7 +18,7 @@ from foveate.data.ragged import padded
 from foveate.data.splits import Ties
 from foveate.data.text.labelled_pairs import LabelledPair
 from foveate.data.text.match_pairs import Judged
-from foveate.data.tokens.folder_tokenizer import FolderTokenizer
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.data.tokens.tokenizers import Tokens
 from foveate.errors import UserError, quoted
 from foveate.forms.form import Changes, Learned
@@ -164,7 +164,7 @@ class PairText(Text):
 
 def signs_of_pairs(tokenizer: Tokenizer) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
     """The tokens that are read before the first of two texts, between both, and behind the second."""
-    if isinstance(tokenizer, FolderTokenizer):
+    if isinstance(tokenizer, TextTokenizer):
         return tokenizer.around_pairs
     begin, end = (tokenizer.special.start,), (tokenizer.special.end,)
     return begin, end, end

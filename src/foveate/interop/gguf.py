@@ -26,6 +26,9 @@ _TEXT, _ARRAY = 8, 9
 _DIMENSIONS = 4
 """Of a tensor, at most."""
 
+_ENTRIES = 2**24
+"""Values of a list in the metadata, at most: vocabularies have up to 300,000 entries."""
+
 _BLOCK = 32
 """Numbers of a block that share a scale."""
 
@@ -150,6 +153,8 @@ class _Reader:
             return self.text()
         if kind == _ARRAY:
             inner, count = self.number("I"), self.number("Q")
+            if count > _ENTRIES:
+                raise ValueError
             if inner in _NUMBERS:
                 numbers = struct.unpack_from(f"<{count}{_NUMBERS[inner]}", self.bytes, self.at)
                 self.at += struct.calcsize(f"<{count}{_NUMBERS[inner]}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from foveate import run_dir
-from foveate.data.tokens.folder_tokenizer import FolderTokenizer
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError, unknown
 from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
@@ -104,7 +104,7 @@ class Runs:
         processor = Processor(saved.reads.with_settings(recipe.reads), saved.writes.with_settings(recipe.writes))
         for name, size in processor.sizes().items():
             built = found.description.architecture.get(name, size)
-            spare = isinstance(getattr(saved.reads, "tokenizer", None), FolderTokenizer) and name == "vocabulary"
+            spare = isinstance(getattr(saved.reads, "tokenizer", None), TextTokenizer) and name == "vocabulary"
             if built < size if spare else built != size:  # public models have rows that no token has
                 raise UserError(
                     f"{found.where} has the {name} {built}, but the files beside it {size}: "

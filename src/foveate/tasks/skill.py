@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor, nn
 
-from foveate import models, run_dir
+from foveate import run_dir
 from foveate.contracts import Output, Picture
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
@@ -33,7 +33,7 @@ from foveate.sight import Sight
 from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import check_unchanged, recipe_value
-from foveate.tasks.task import Task, open_examples
+from foveate.tasks.task import Task, nothing_to_see, open_examples
 from foveate.tasks.upgrade import notes_files
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
@@ -45,9 +45,6 @@ PLACES = {"cpu": 4096}
 
 OTHER_DEVICES = 65_536
 """The same on a device that has many cores."""
-
-NAMED = 3
-"""How many presets that attend are named, at most, where a model does not."""
 
 
 @dataclass(repr=False)
@@ -224,7 +221,7 @@ class Skill:
         inputs = {**reads.tensors([prepared])[0], **writes.teach(answer)}
         sight = self.watch(inputs, sites)
         if not sight.sites:
-            raise nothing_to_see(self)
+            raise nothing_to_see(self.task, self.recipe.model, self.name)
         places = max(sight[site].shape[-1] for site in sight.sites)
         check_length(places, max_length, f"the {reads.name}", reads.place_name)
         grid = find_grid(self.model, inputs)
@@ -433,17 +430,6 @@ class Skill:
         """Write everything that `load` needs. Raises UserError while a training is running in the folder."""
         with lock_to_save(Path(folder)):
             run_dir.save(folder, self.description, self.model.state_dict(), self.processor.files())
-
-
-def nothing_to_see(skill: Skill) -> UserError:
-    """The error for a model that does not attend; it names presets of the task that do, first those of its family."""
-    known: dict[str, models.Preset] = skill.task.presets()
-    family = known[skill.recipe.model].family if skill.recipe.model in known else ""
-    attending = [preset for preset in known.values() if preset.attends]
-    attending.sort(key=lambda preset: 0 if preset.family == family else preset.parameters)
-    named = [preset.name for preset in attending[:NAMED]]
-    hint = f"; presets of {skill.task.name} that do: {', '.join(named)}" if named else ""
-    return UserError(f"{skill.name} does not attend: there is nothing to see{hint}")
 
 
 def skill_class(task: Task) -> type[Skill]:

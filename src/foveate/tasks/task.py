@@ -89,7 +89,7 @@ class Task:
         return preset
 
     def read_files(self, paths: Sequence[Path], recipe: Recipe) -> Dataset[Any]:
-        """Reads the files of a user, images as the form says; those outside a table's folder where the recipe allows it."""
+        """Reads a user's files, images as the form says; those outside a table's folder if the recipe allows it."""
         reads: InputForm = recipe.reads
         with allowing_outside(getattr(recipe.examples, "allow_outside", False)):
             return reads.of_files(self.read(paths, recipe))
@@ -272,3 +272,19 @@ def _default(name: str) -> Any:
 
 def _values(part: Any) -> dict[str, Any]:
     return {one.name: getattr(part, one.name) for one in fields(part)}
+
+
+NAMED = 3
+"""How many presets that attend are named, at most, where a model does not."""
+
+
+def nothing_to_see(task: Task, model: str, name: str) -> UserError:
+    """The error for a model, of this preset and name, that does not attend; it names presets of the task that do, first
+    those of its family."""
+    known = task.presets()
+    family = known[model].family if model in known else ""
+    attending = (one for one in known.values() if one.attends)
+    nearest = sorted(attending, key=lambda one: 0 if one.family == family else one.parameters)
+    named = [preset.name for preset in nearest[:NAMED]]
+    hint = f"; presets of {task.name} that do: {', '.join(named)}" if named else ""
+    return UserError(f"{name} does not attend: there is nothing to see{hint}")

@@ -12,15 +12,12 @@ from foveate import run_dir
 from foveate.run_dir import MODEL
 from foveate.tensor_parts import TensorParts, folders_of, open_tensors, part_name, parts_of, read_whole, write_part
 from foveate.training.batches import Remembering
+from foveate.training.checkpoint_checks import BATCHES, OPTIMIZER, RANDOM
 from foveate.training.optimizer_state import numbered_state, restore_optimizer
 from foveate.training.parallel import Placement, Processes
 from foveate.training.randomness import random_states, restore_random_states
 
 Kind = TypeVar("Kind")
-
-OPTIMIZER, RANDOM, BATCHES = "optimizer/", "random/", "batches/"
-"""What the names of the optimizer's tensors, of the states of random numbers, and of what batches remember begin
-with."""
 
 
 def whole_state(placement: Placement, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -31,6 +31,7 @@ from foveate.files import as_read, parse_json, written
 from foveate.run_dir import MODEL
 from foveate.tensor_files import read_metadata, write_tensors
 from foveate.tensor_parts import TensorParts, folders_of, parts_of, read_whole
+from foveate.training.checkpoint_checks import check_progress, check_state
 from foveate.training.checkpoint_state import (
     other_state,
     own_state,
@@ -157,9 +158,9 @@ class Checkpoints:
         UserError if all are damaged, if a setting changed that must not, or if the model is another. Called by all
         processes, which have equal weights afterwards.
         """
-        found = self.processes.on_main(self._read)
+        found = self.processes.on_main(lambda: self._read(optimizer))
         while self._has_wrong_parts(found["progress"]["step"], placement):
-            found = self.processes.on_main(self._read)
+            found = self.processes.on_main(lambda: self._read(optimizer))
         progress = from_dict(Progress, found["progress"], str(self.folder))
         if not progress.step:
             self.processes.synchronize(placement.model.state_dict().values())
@@ -170,11 +171,16 @@ class Checkpoints:
             others = read_state(path, placement, optimizer, CHANGED)
         else:
             others = receive_state(path, placement, optimizer, CHANGED, self.processes)
+        self._refuse_non_finite(path, placement)
         if not restore_other_state(others, self.processes, placement.device, self.batches):
             begin_random_numbers(self.settings.seed, self.processes.leader, progress.step)
         self.latest = replace(progress)
         self.processes.on_main(lambda: self._prune_again(progress))
         return progress, found["lines"]
+
+    def _refuse_non_finite(self, path: Path, placement: Placement) -> None:
+        if (wrong := placement.not_finite(self.processes)) is not None:
+            raise UserError(f"{path} is damaged: '{wrong}' is not finite; remove it to go on from an earlier one")
 
     def _has_wrong_parts(self, step: int, placement: Placement) -> bool:
         """Returns whether some part of a checkpoint is not what was written. Processes that read parts share the
@@ -184,12 +190,13 @@ class Checkpoints:
         self._wrong.add(step)
         return True
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """The progress of the newest readable checkpoint, and lines about damaged ones and settings that changed."""
         damaged: list[str] = []
         for step in reversed(self.steps()):
             try:
                 fixed, progress = self._metadata(step)
+                check_state(self.path(step), optimizer)
             except UserError as error:
                 damaged.append(str(error))
                 continue
@@ -245,12 +252,14 @@ class Checkpoints:
         if step in self._wrong:
             raise UserError(f"{path} is damaged: one of its parts is not what was written")
         try:
-            fixed, progress = (parse_json(metadata[part], path, finite=False) for part in ("fixed", "progress"))
-            return dict(fixed), from_dict(Progress, progress, str(path))
-        except UserError:
-            raise
-        except (KeyError, ValueError, TypeError):
+            fixed, progress = (parse_json(metadata[part], path, strict=False) for part in ("fixed", "progress"))
+        except KeyError:
             raise UserError(f"{path} is damaged: its settings or its progress are missing") from None
+        if not isinstance(fixed, dict):
+            raise UserError(f"{path} is damaged: its settings are not a table")
+        found = from_dict(Progress, progress, f"{path} is damaged")
+        check_progress(found, step, str(path))
+        return fixed, found
 
     def _prune_again(self, progress: Progress) -> None:
         """Prune where the process was killed after it wrote the newest checkpoint; damaged later ones stay for now."""

@@ -139,10 +139,10 @@ class _Run:
             interruption.over()
             return self.keep_the_best()
         except NotFinite as error:
-            if not self.processes.main:  # the main process reports it
-                raise
-            begins = self.checkpoints.note_not_finite(str(error), self.progress)
-            raise NotFinite(f"{error}; {self.updater.advice}: the same command with it {begins}") from None
+            begins = ""
+            if self.processes.main:  # which reports it
+                begins = f": the same command with it {self.checkpoints.note_not_finite(str(error), self.progress)}"
+            raise NotFinite(f"{error}; {self.updater.advice}{begins}") from None
 
     def step(self, rate: float, group: list[Batch], interruption: Interruption) -> None:
         """One step, and validation, logging and saving that are due after it. Raises Interrupted if requested."""

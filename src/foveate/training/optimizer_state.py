@@ -1,6 +1,7 @@
 """The state of an optimizer in a checkpoint, by the number of the parameter."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +18,12 @@ def numbered_state(optimizer: torch.optim.Optimizer) -> Iterator[tuple[int, Mapp
     numbers = _numbers(optimizer)
     for index, state in optimizer.state_dict()["state"].items():
         yield numbers[index], state
+
+
+def parameters_by_number(optimizer: torch.optim.Optimizer) -> dict[int, tuple[Tensor, dict[str, Any]]]:
+    """The parameter of each number, and its group."""
+    members = [(parameter, group) for group in optimizer.param_groups for parameter in group["params"]]
+    return dict(zip(_numbers(optimizer), members, strict=True))
 
 
 def restore_optimizer(

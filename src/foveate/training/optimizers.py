@@ -2,7 +2,7 @@
 others."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -74,6 +74,11 @@ FACTOR = "factor"
 
 MUON = "muon"
 """Marks the parameter group that Muon updates."""
+
+
+def state_names(group: Mapping[str, Any]) -> set[str]:
+    """The names of the tensors that are kept for each parameter of a group."""
+    return {"step", "momentum"} if group.get(MUON) else {"step", "exp_avg", "exp_avg_sq"}
 
 
 class Muon(torch.optim.AdamW):

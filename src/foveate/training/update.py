@@ -9,7 +9,7 @@ from torch import nn
 
 from foveate.contracts import Batch
 from foveate.errors import UserError
-from foveate.finite import NotFinite, first_not_finite
+from foveate.finite import NotFinite
 from foveate.training.hardware import choose_device, wants_bfloat16
 from foveate.training.objectives.objective import CrossEntropy, Loss, Objective
 from foveate.training.optimizers import FACTOR, optimizer
@@ -75,14 +75,7 @@ class Updater:
     def refuse_non_finite_weights(self, step: int) -> None:
         """Raise NotFinite where a weight or a statistic of the model is not finite, before it is validated or saved.
         Called by all processes."""
-        placement = self.placement
-        state = (placement.working if placement.in_parts else placement.model).state_dict()
-        parts = {name: own[0] for name, tensor in state.items() if (own := placement.own(tensor)) is not None}
-        names = list(state)
-        wrong = first_not_finite(parts)
-        (before_end,) = self.processes.greatest([0 if wrong is None else len(names) - names.index(wrong)])
-        if before_end:
-            name = names[len(names) - int(before_end)]
+        if (name := self.placement.not_finite(self.processes)) is not None:
             raise NotFinite(f"step {step} stopped: '{name}' of the model is not finite any more")
 
     def _backward(self, batch: Batch, weight: int, last: bool) -> Loss:

@@ -7,13 +7,13 @@ from torch import Tensor
 
 from foveate.contracts import Tokenizer
 from foveate.data.ragged import Numbers, RaggedArray, padded, within_budget
-from foveate.data.tokens.folder_tokenizer import FolderTokenizer
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.special_tokens import SpecialTokens
 
 
 def surroundings(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The ids before and after a text that is read as a whole."""
-    if isinstance(tokenizer, FolderTokenizer):
+    if isinstance(tokenizer, TextTokenizer):
         return tokenizer.begin, tokenizer.end
     return (tokenizer.special.start,), ()
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from foveate.data.tokens.folder_tokenizer import ROLES as FOLDER_ROLES
-from foveate.data.tokens.folder_tokenizer import FolderTokenizer, roles_of
 from foveate.data.tokens.library import encode, in_one_line, open_library
 from foveate.data.tokens.public_settings import obey_settings
+from foveate.data.tokens.text_tokenizer import ROLES as SAVED_ROLES
+from foveate.data.tokens.text_tokenizer import TextTokenizer, roles_of
 from foveate.data.tokens.tokenizers import SubwordTokenizer, is_own, load_tokenizer, read_tokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
@@ -39,7 +39,7 @@ _CONTINUES = "##"
 """Begins the later pieces of a word."""
 
 
-class BertTokenizer(FolderTokenizer):
+class BertTokenizer(TextTokenizer):
     """The tokenizer of a BERT or RoBERTa, whose special tokens have known names."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -96,10 +96,10 @@ class BertTokenizer(FolderTokenizer):
         return [f"·{name[2:]}" if name.startswith(_CONTINUES) and name != _CONTINUES else name for name in names]
 
 
-def load_text_tokenizer(path: Path) -> SubwordTokenizer | FolderTokenizer:
+def load_text_tokenizer(path: Path) -> SubwordTokenizer | TextTokenizer:
     """Reads what the `save` of any tokenizer wrote. Raises UserError for what is missing, damaged or another's."""
-    if path.is_file() and (roles := read_json(path).get(FOLDER_ROLES)) is not None:
-        return FolderTokenizer(read_tokenizer(path), roles_of(roles, path))
+    if path.is_file() and (roles := read_json(path).get(SAVED_ROLES)) is not None:
+        return TextTokenizer(read_tokenizer(path), roles_of(roles, path))
     tokenizer = read_tokenizer(path)
     if not is_own(tokenizer) and _number(tokenizer, CLASS) is not None and _number(tokenizer, SEPARATOR) is not None:
         return BertTokenizer(tokenizer)

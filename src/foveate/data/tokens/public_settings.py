@@ -44,7 +44,7 @@ def obey_settings(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
         if (value := config.get(name)) is not None and (not values or value in values):
             raise UserError(f"{where} has {name} {show_value(value)}, which foveate does not obey")
     _check_switches(config, where)
-    table = parse_json(tokenizer.to_str(), where, finite=False)
+    table = parse_json(tokenizer.to_str(), where, strict=False)
     before = json.dumps(table)
     _normalize(table, config)
     _prefix(table, config, where)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from foveate import run_dir
 from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.worlds.episodes import Level
 from foveate.data.worlds.grid_levels import GridLevel, encode_views
@@ -71,11 +72,11 @@ class ReplayBatches:
             for part in ("kept/", "target/")
         )
         self.kept.clear()
-        self.kept.extend(unpack(kept) if kept else [])
+        self.kept.extend(unpack(kept, self.actions) if kept else [])
         self.target = None
         if target:
             self.target = copy.deepcopy(self.model).eval()
-            self.target.load_state_dict(target)
+            run_dir.fill(self.target, target, "the checkpoint's target network", "it is damaged")
 
     @torch.no_grad()
     def _act(self, levels: Sequence[Level], share: float, generator: np.random.Generator) -> list[Experience]:

@@ -7,6 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from foveate.data.worlds.grid_levels import SYMBOLS
+from foveate.errors import UserError
+
+VIEW = (7, 7, 3)
+"""The codes of what an agent sees."""
+
 
 @dataclass
 class Experience:
@@ -33,8 +39,28 @@ def pack(kept: Sequence[Experience]) -> dict[str, Tensor]:
     }
 
 
-def unpack(packed: Mapping[str, Tensor]) -> list[Experience]:
-    """The episodes that `pack` packed."""
+def unpack(packed: Mapping[str, Tensor], count: int) -> list[Experience]:
+    """The episodes that `pack` packed, of an agent with `count` actions. Raises UserError where they are damaged."""
+    try:
+        _check(packed, count)
+        return _unpacked(packed)
+    except (KeyError, ValueError, RuntimeError, TypeError, OverflowError):
+        raise UserError("the episodes that the checkpoint keeps are damaged: remove it to go on from another") from None
+
+
+def _check(packed: Mapping[str, Tensor], count: int) -> None:
+    """Raise ValueError for numbers that no episode has."""
+    actions, lengths, codes = packed["actions"], packed["lengths"], packed["codes"]
+    kinds = {"actions": torch.uint8, "rewards": torch.float32, "codes": torch.uint8, "lengths": torch.int64}
+    if any(packed[name].dtype != kind for name, kind in kinds.items()) or codes.shape[1:] != VIEW:
+        raise ValueError
+    if bool((codes.reshape(-1, len(SYMBOLS)) >= torch.tensor(SYMBOLS)).any()):
+        raise ValueError
+    if bool((actions >= count).any()) or bool((lengths < 1).any()) or not bool(packed["rewards"].isfinite().all()):
+        raise ValueError
+
+
+def _unpacked(packed: Mapping[str, Tensor]) -> list[Experience]:
     texts = bytes(packed["instructions"].tolist()).decode().split("\0")
     lengths = packed["lengths"].tolist()
     actions, rewards = (packed[name].split(lengths) for name in ("actions", "rewards"))

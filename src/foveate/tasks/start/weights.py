@@ -14,8 +14,8 @@ from foveate.config import from_dict
 from foveate.contracts import Tokenizer
 from foveate.data.text.files import digest
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
-from foveate.data.tokens.folder_tokenizer import FolderTokenizer
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.pretrained import locate
@@ -151,7 +151,7 @@ def _public_folder(folder: Path) -> Start:
     tokenizer: Tokenizer | None = None
     if not reads_images(public.values.get("model_type")):
         own = open_tokenizer(folder, public)
-        tokenizer = FolderTokenizer.of(own) if isinstance(own, PublicTokenizer) else own
+        tokenizer = TextTokenizer.of(own) if isinstance(own, PublicTokenizer) else own
     return Start(folder, weight_files(folder), public.family, public.model.config, public.model.state_dict(), tokenizer)
 
 

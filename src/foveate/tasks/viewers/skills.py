@@ -10,7 +10,8 @@ from foveate.forms.inputs import EXAMPLES, make_title
 from foveate.nn import longest_sequence
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.language_model import LanguageModel
-from foveate.tasks.skill import Skill, nothing_to_see
+from foveate.tasks.skill import Skill
+from foveate.tasks.task import nothing_to_see
 from foveate.viewer.protocol import ContinuedText, Input, LookResult
 
 
@@ -26,7 +27,7 @@ class SkillViewer:
         self.max_length = int(longest) if longest < math.inf else None
         self.examples = EXAMPLES if reads_text else ()
         if not self.skill.attends():
-            raise nothing_to_see(self.skill)
+            raise nothing_to_see(self.skill.task, self.skill.recipe.model, self.name)
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads an input."""

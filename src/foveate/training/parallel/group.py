@@ -84,7 +84,7 @@ class Group(Processes):
 
     def on_main(self, work: Callable[[], Json]) -> Json:
         if not self.main:
-            message = parse_json(bytes(self._bytes().tolist()), "a message of the main process", finite=False)
+            message = parse_json(bytes(self._bytes().tolist()), "a message of the main process", strict=False)
             if "error" in message:
                 raise UserError(message["error"])
             return message["result"]

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import Output
+from foveate.finite import first_not_finite
 from foveate.tensor_parts import StoredTensor
+from foveate.training.parallel.processes import Processes
 
 
 class Placement:
@@ -49,6 +51,15 @@ class Placement:
     def part(self, tensor: Tensor | StoredTensor, like: Tensor) -> Tensor:
         """The part of a whole tensor, in memory or in files, that belongs to this process' part `like` of another."""
         return tensor[...]
+
+    def not_finite(self, processes: Processes) -> str | None:
+        """The name of the first tensor of the model with a number that is infinite or NaN in any process. Called by all
+        processes."""
+        state = (self.working if self.in_parts else self.model).state_dict()
+        parts = {name: own[0] for name, tensor in state.items() if (own := self.own(tensor)) is not None}
+        names, wrong = [*state], first_not_finite(parts)
+        (before_end,) = processes.greatest([0 if wrong is None else len(names) - names.index(wrong)])
+        return names[len(names) - int(before_end)] if before_end else None
 
     def norm(self, gradients: Iterable[Tensor]) -> Tensor:
         """The norm of the gradient of the whole model."""

@@ -38,7 +38,7 @@ async def read_json_body(request: Request, max_bytes: int) -> dict[str, Any]:
     except ClientDisconnect:
         raise HTTPException(400, "the client left") from None
     try:
-        found = parse_json(bytes(body), "the request")
+        found = parse_json(bytes(body), "the request", strict=False)
     except UserError:
         raise HTTPException(400, "the request is not JSON") from None
     if not isinstance(found, dict):

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 from foveate.data.tokens.library import copy_of, decode, encode, encode_with_offsets
 from foveate.data.tokens.public_tokenizer import PublicTokenizer, name_pieces
 from foveate.errors import UserError, show_value
+from foveate.files import parse_json
 from foveate.special_tokens import Role, SpecialTokens
 
 ROLES = "foveate_roles"
@@ -20,7 +21,7 @@ STAND_INS: dict[Role, tuple[Role, ...]] = {"start": ("class", "end"), "end": ("s
 """What stands for a special token that a vocabulary lacks: GPT-2 has one token for both ends of a text."""
 
 
-class FolderTokenizer:
+class TextTokenizer:
     """Text to the ids of a public vocabulary and back; a `foveate.contracts.Tokenizer`.
 
     `begin` and `end` are the ids that the tokenizer's own form puts before and after each text.
@@ -33,7 +34,7 @@ class FolderTokenizer:
         self.begin, self.end = self._ends()
 
     @classmethod
-    def of(cls, public: PublicTokenizer) -> "FolderTokenizer":
+    def of(cls, public: PublicTokenizer) -> "TextTokenizer":
         """The tokenizer of a folder, with the special tokens that its `tokenizer_config.json` names."""
         roles = dict(public.special.ids)
         for role, others in STAND_INS.items():
@@ -82,7 +83,7 @@ class FolderTokenizer:
 
     def save(self, path: Path) -> None:
         """Write `tokenizer.json`, with the roles of the special tokens."""
-        table = {ROLES: dict(self.special.ids), **json.loads(self._tokenizer.to_str())}
+        table = {ROLES: dict(self.special.ids), **parse_json(self._tokenizer.to_str(), path)}
         path.write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
 
     def copy(self) -> Tokenizer:
