@@ -15,7 +15,8 @@ from foveate.forms.actions import ActOptions, LevelActions, WorldOptions
 from foveate.forms.inputs import check_length
 from foveate.tasks.acting.episodes import stream_and_view, watch_episode, watch_steps
 from foveate.tasks.acting.replay import ReplayBatches
-from foveate.tasks.skill import Skill, nothing_to_see
+from foveate.tasks.skill import Skill
+from foveate.tasks.task import nothing_to_see
 from foveate.training import Batches, Objective
 from foveate.training.objectives.q_learning import QLearning
 from foveate.viewer.protocol import Input, LookResult
@@ -96,7 +97,7 @@ class Agent(Skill):
             raise UserError(acted.reason)
         sight, views, (rows, columns), streams = watch_steps(self, acted, sites)
         if not sight.sites:
-            raise nothing_to_see(self)
+            raise nothing_to_see(self.task, self.recipe.model, self.name)
         check_length(rows * columns, max_length, "a view", "places")
         names: dict[str, SidePair] = {}
         for site in sight.sites:
