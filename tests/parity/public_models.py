@@ -85,13 +85,14 @@ def reference(name: str) -> nn.Module:
     return model
 
 
-def word_tokenizer(start: bool = False) -> Tokenizer:
-    """A tokenizer of a few words and 36 letters and signs, which can begin each text with a start token."""
-    letters = [chr(number) for number in range(ord("a"), ord("z") + 1)] + list("0123456789")
+def word_tokenizer(start: bool = False, mask: str | None = None) -> Tokenizer:
+    """A tokenizer of a few words and 36 letters and signs, which can begin each text with a start token, and have a
+    mask token instead of the letter "9"."""
+    letters = [chr(number) for number in range(ord("a"), ord("z") + 1)] + [*"012345678", mask or "9"]
     vocabulary = {word: number for number, word in enumerate([*WORDS, *letters, ".", ":"][:51])}
     tokenizer = Tokenizer(models.WordLevel({**vocabulary, "<s>": 51, "</s>": 52}, unk_token="z"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.add_special_tokens(["<s>", "</s>"])
+    tokenizer.add_special_tokens(["<s>", "</s>", *([mask] if mask else [])])
     if start:
         tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 51)])
     return tokenizer

@@ -28,7 +28,7 @@ from foveate.tasks.start.shared_parts import part_names
 NOT_OF_A_BODY = ("head", "predict", "pooling", "label_bias")
 """Fields of a config that its head decides."""
 
-HEADS = ("head.", "output.")
+HEADS = ("head.", "output.", "summary.")
 """What the names of a head's tensors begin with; all others are the body's."""
 
 

@@ -1,0 +1,180 @@
+"""Every kind of folder with a model of texts: the same logits, and what one can do with it, for each of its heads."""
+
+import importlib
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from folders import FOLDERS
+from rich.console import Console
+from torch import Tensor
+
+import foveate
+from foveate.cli import main
+from foveate.errors import UserError
+from foveate.forms.answers import Answer, Failure
+from foveate.interop.layout import Layout
+from foveate.interop.public_folder import MODEL_TYPES, read_folder
+from foveate.tasks import TASKS, find_task
+from foveate.tasks.learning import Lesson, learn
+from foveate.tasks.start.weights import HEADS
+
+CASES = [(kind, head) for kind, folder in FOLDERS.items() for head in folder.heads]
+
+SILENT = Console(file=StringIO())
+
+TASK_OF = {"words": "language", "text": "classify", "tokens": "tag", "pair": "pair", "none": "embed"}
+
+TEXTS = ["the keeper lit the lamp", "counting each dawn", "up the stairs , up"]
+
+
+def layout(kind: str) -> Layout:
+    found: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
+    return found
+
+
+def test_every_kind_and_head_is_here() -> None:
+    """Of models that read texts; tests/tasks/test_public_images.py has those of images, test_whisper.py those of
+    sounds."""
+    of_texts = {kind for kind in MODEL_TYPES if not layout(kind).image_processor and kind != "whisper"}
+    assert FOLDERS.keys() == of_texts
+    for kind in of_texts:
+        own = {head for name, head in layout(kind).architectures.items() if matches(kind, name)}
+        assert {*FOLDERS[kind].heads} >= own - {"pair"}, kind
+
+
+def matches(kind: str, name: str) -> bool:
+    """Whether a class of transformers is one of a kind of model."""
+    return name.lower().startswith(kind.replace("_", "").replace("-", ""))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("folders")
+
+
+@pytest.fixture(params=CASES, ids=["-".join(case) for case in CASES])
+def case(request: pytest.FixtureRequest, place: Path) -> tuple[str, str, Path, Any]:
+    """A kind, a head, the folder and transformers' model."""
+    kind, head = request.param
+    return kind, head, *written(kind, head, place)
+
+
+@cache
+def written(kind: str, head: str, place: Path) -> tuple[Path, Any]:
+    folder = place / f"{kind}-{head}"
+    return folder, FOLDERS[kind].write(head, folder)
+
+
+def hidden_or_logits(output: Any) -> Tensor:
+    found: Tensor = output.logits if hasattr(output, "logits") else output.last_hidden_state
+    return found
+
+
+def test_logits_of_padded_rows(case: tuple[str, str, Path, Any]) -> None:
+    """Each row as transformers has it by itself."""
+    kind, head, folder, theirs = case
+    ours = read_folder(folder).model
+    tokens, lengths = torch.randint(3, 50, (3, 13)), torch.tensor([13, 7, 4])
+    with torch.no_grad():
+        found = ours(tokens, lengths).logits
+        for row, length in enumerate(lengths.tolist()):
+            expected = hidden_or_logits(theirs(tokens[row : row + 1, :length]))[0]
+            own = found[row, 0] if head in ("text", "pair") else found[row, :length]
+            torch.testing.assert_close(own, expected, atol=FOLDERS[kind].close, rtol=0)
+
+
+def test_it_answers_and_is_looked_at(case: tuple[str, str, Path, Any], tmp_path: Path) -> None:
+    _, head, folder, _ = case
+    skill = foveate.load(folder)
+    blanks = head == "words" and skill.task.name == "cloze"
+    texts = ["the [MASK] lit"] if blanks else TEXTS
+    answers = skill.answer([*texts, "caf\udce9"])
+    assert all(isinstance(one, Answer) for one in answers[:-1])
+    assert isinstance(answers[-1], Failure)
+    main(["look", str(folder), texts[0], "--out", str(tmp_path / "look.html")])
+    assert (tmp_path / "look.html").stat().st_size > 10_000
+
+
+def tasks_of(kind: str, head: str) -> list[str]:
+    """The tasks that begin from a folder: those whose models are of its family."""
+    family, own = layout(kind).family, []
+    for name in TASKS:
+        task = find_task(name)
+        if family in task.families and hasattr(task.start, "tokenizer"):
+            needs = task.head or "words"
+            whole = getattr(task.start, "folders", False)
+            if not whole or needs == head:
+                own.append(name)
+    return own
+
+
+DATA = {
+    "label": "".join(f"{'ab'[number % 2]}\t{TEXTS[number % 3]} {'abc'[number % 3]}\n" for number in range(24)),
+    "pair": "".join(f"{'ab'[number % 2]}\t{TEXTS[number % 3]}\t{number % 7} lamp\n" for number in range(24)),
+    "better": "".join(f"{TEXTS[number % 3]} lit {number % 9}\tdawn {number % 7}\n" for number in range(24)),
+    "tags": "\n".join(f"the\tD\nkeeper\tN\n{'abcdefgh'[number % 8]}\tV\n" for number in range(24)),
+    "prose": "\n\n".join(f"The keeper lit the lamp {number % 9} . Each dawn up the stairs ." for number in range(40)),
+}
+
+DATA_OF = {"classify": "label", "tag": "tags", "pair": "pair", "reward": "better", "dpo": "better", "embed": "better"}
+"""What tasks learn from; all others from prose."""
+
+
+@pytest.mark.parametrize("lora", [None, 2], ids=["whole", "lora"])
+def test_trainings_begin_from_it(case: tuple[str, str, Path, Any], lora: int | None, tmp_path: Path) -> None:
+    """With the folder's own sizes and weights, which a training of no steps would leave as they are."""
+    kind, head, folder, _ = case
+    before = read_folder(folder).model
+    for name in tasks_of(kind, head):
+        task, data = find_task(name), tmp_path / f"{name}.tsv"
+        data.write_text(DATA[DATA_OF.get(name, "prose")])
+        more: dict[str, Any] = {
+            "steps": 2,
+            "validate_every": 2,
+            "save_every": 2,
+            "average": 1,
+            "warmup": 1,
+            "lora": lora,
+        }
+        if name == "rlhf":
+            more["reward"] = reward_model(str(tmp_path.parent))
+        recipe = task.recipe(
+            data=data, validation=data, validation_examples=4, start=folder, out=tmp_path / name, **more
+        )
+        built = Lesson(task, recipe).build(**{"classes": 2} if hasattr(recipe.architecture, "classes") else {})
+        own = {part.replace(".layer.", "."): value for part, value in built.state_dict().items()}
+        kept = [part for part in before.state_dict() if not part.startswith(HEADS)]
+        assert len(kept) > 10
+        for part in kept:
+            torch.testing.assert_close(own[part], before.state_dict()[part], msg=f"{name}: {part}")
+        learn(recipe, console=SILENT)
+        answer = foveate.load(tmp_path / name).run("the [MASK] lit" if name == "cloze" else "the keeper\tlit the lamp")
+        assert isinstance(answer, Answer)
+
+
+@cache
+def reward_model(place: str) -> Path:
+    folder = Path(place) / "reward-model"
+    data = Path(place) / "better.tsv"
+    data.write_text(DATA["better"])
+    recipe = find_task("reward").recipe(data=data, validation=data, steps=2, out=folder, validate_every=2)
+    learn(recipe, console=SILENT)
+    return folder
+
+
+def test_it_is_written_back(case: tuple[str, str, Path, Any], tmp_path: Path) -> None:
+    """Models that predict words; transformers gives the same logits."""
+    kind, head, folder, theirs = case
+    if head != "words":
+        with pytest.raises((UserError, SystemExit)):
+            main(["export", str(folder), "--out", str(tmp_path / "back")])
+        return
+    main(["export", str(folder), "--out", str(tmp_path / "back")])
+    again = type(theirs).from_pretrained(tmp_path / "back").eval()
+    tokens = torch.randint(3, 50, (2, 11))
+    with torch.no_grad():
+        torch.testing.assert_close(again(tokens).logits, theirs(tokens).logits, atol=FOLDERS[kind].close, rtol=0)
