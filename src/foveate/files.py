@@ -99,14 +99,18 @@ def read_json(path: Path, most: int = limits.FILE) -> dict[str, Any]:
 
 def read_json_value(path: Path, most: int = limits.FILE) -> Any:
     """The JSON value in `path`, with the same limits and errors."""
+    return parse_json(read_text(path, most), path)
+
+
+def read_text(path: Path, most: int = limits.FILE) -> str:
+    """The text in `path`, with the same limits and errors."""
     limits.check_file(path, most)
     try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+        return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
     except OSError as error:
         raise UserError(f"could not read {path}: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}") from None
-    return parse_json(text, path)
 
 
 def parse_json(text: str, where: Path | str) -> Any:
