@@ -66,9 +66,13 @@ class Record:
 
     @property
     def how(self) -> str:
-        """The command in short."""
-        named = f" --model {self.preset}" if "--model" in self.words else ""
-        return f"`{' '.join(self.words[: 3 if self.words[0] == 'foveate' else 2])}{named}`"
+        """The command in short: the data by name, the model, and what it begins from."""
+        words = self.words
+        short = [word for place, word in enumerate(words[:4]) if place < 2 or not word.startswith(("-", "~"))]
+        for flag in ("--model", "--from") if self.task else ():
+            if flag in words:
+                short += [flag, words[words.index(flag) + 1]]
+        return f"`{' '.join(short)}`"
 
     @property
     def result(self) -> str:

@@ -19,6 +19,7 @@ from foveate.experiments import Comparison
 from foveate.interop.pretrained import PRETRAINED
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.recipe import Recipe
+from foveate.tasks.start.parts import LanguageModelBody
 
 ROOT = Path(__file__).parent.parent
 
@@ -154,6 +155,12 @@ def test_presets_that_a_row_names_are_there() -> None:
     known = set(models.presets()) | set(TASKS) | {"teacher-forcing"}
     assert named
     assert named <= known
+
+
+def test_the_tasks_that_begin_from_minilm_are_those_that_are_named() -> None:
+    (cell,) = re.findall(r"`--from minilm` on ([^|]+) \|", systems.TEXT.read_text(encoding="utf-8"))
+    named = set(re.findall(r"`([a-z-]+)`", cell))
+    assert named == {task for task in TASKS if isinstance(find_task(task).start, LanguageModelBody)}
 
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
