@@ -284,7 +284,7 @@ def test_which_of_its_models_are_exported(
     tmp_path: Path, capsys: pytest.CaptureFixture, model: str, changes: dict, refused: str
 ) -> None:
     """As docs/language.md says."""
-    sizes = {"width": 12, "heads": 3, "layers": 2, "feedforward": 14, "dropout": 0.0}
+    sizes = {"width": 12, "heads": 3, "layers": 2, "feedforward": 48, "dropout": 0.0}
     learned(tiny_prose.language(tmp_path / "run", steps=1, model=model, architecture=sizes | changes), QUIET)
     exported = ["export", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
     if refused:
