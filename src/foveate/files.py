@@ -186,17 +186,21 @@ def read_json(path: Path, most: int = limits.FILE) -> dict[str, Any]:
 
 def read_json_value(path: Path, most: int = limits.FILE) -> Any:
     """The JSON value in `path`, with the same limits and errors."""
+    value = parse_json(read_text(path, most), path)
+    if path.name in _LIMITS and isinstance(value, dict):
+        _LIMITS[path.name](value, path)
+    return value
+
+
+def read_text(path: Path, most: int = limits.FILE) -> str:
+    """The text in `path`, with the same limits and errors."""
     limits.check_file(path, most)
     try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+        return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
     except OSError as error:
         raise UserError(f"could not read {path}: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}") from None
-    value = parse_json(text, path)
-    if path.name in _LIMITS and isinstance(value, dict):
-        _LIMITS[path.name](value, path)
-    return value
 
 
 def read_json_lines(path: Path, most: int = limits.TABLE) -> list[Any]:

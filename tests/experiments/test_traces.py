@@ -7,6 +7,7 @@ import torch
 from rich.console import Console
 from torch import nn
 
+from foveate.attention import attend
 from foveate.errors import UserError
 from foveate.experiments import compare
 from foveate.experiments.traces import Traces, count_products
@@ -16,6 +17,12 @@ def test_products_are_counted() -> None:
     layer, x = nn.Linear(3, 5), torch.randn(2, 3)
     assert count_products(lambda: layer(x) + layer(x)) == 2
     assert count_products(lambda: x + x) == 0
+
+
+@pytest.mark.parametrize("tokens", [8, 200])
+def test_attention_is_two_products_whatever_kernel_serves_it(tokens: int) -> None:
+    q = torch.randn(1, 2, tokens, 16)
+    assert count_products(lambda: attend(q, q, q)) == 2
 
 
 def test_only_recurrence_waits_in_training(tmp_path: Path) -> None:

@@ -140,11 +140,11 @@ def squares(folder: Path, side: int = 16) -> list[tuple[str, str]]:
     return [(square(folder / f"{number}.png", colour, side), colour) for number, colour in enumerate(colours)]
 
 
-def labelled_images(folder: Path) -> Made:
+def labelled_images(folder: Path, side: int = 16) -> Made:
     for number in range(COUNT):
         colour = [*COLOURS][number % 3]
-        square(folder / "images" / colour / f"{number}.png", colour)
-    return Made((folder / "images",), settings={"size": 16})
+        square(folder / "images" / colour / f"{number}.png", colour, side)
+    return Made((folder / "images",), settings={"size": side})
 
 
 def small_images(folder: Path) -> Made:

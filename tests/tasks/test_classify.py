@@ -110,10 +110,28 @@ def test_evaluation_beside_the_majority(classifier: Skill, tmp_path: Path) -> No
     assert ours == {"accuracy": 75.0, "macro_f1": pytest.approx(100 * (4 / 5 + 2 / 3) / 2)}
     assert [answer.split("\t")[0] for answer in found.answers] == ["blame", "blame", "praise", "praise"]
     assert found.rows == [["rnn-attentive-classifier", "75.00", "73.33"], ["always blame", "75.00", "42.86"]]
-    assert found.notes == ["4 texts", "2 labels"]
+    assert found.notes[:2] == ["4 texts", "2 labels"]
+    assert found.notes[2].startswith("no counted words to compare with: nothing to learn from")
     others = [*data, ("odd", "x"), ("new", "y"), ("odd", "z")]
     found = classifier.evaluate([tsv(tmp_path / "test.tsv", others)], NoOptions(), SILENT)
-    assert found.notes[2:] == ["3 of 7 have labels that the model did not learn: odd, new"]
+    assert found.notes[2] == "3 of 7 have labels that the model did not learn: odd, new"
+
+
+def test_evaluation_beside_counted_words(tmp_path: Path) -> None:
+    """Where the training text is still there, as it was."""
+    text, asked = (
+        tsv(tmp_path / "text.tsv", verdicts.examples(60, 1)),
+        tsv(tmp_path / "test.tsv", verdicts.examples(30, 2)),
+    )
+    trained = learn(verdicts.recipe(tmp_path / "run", steps=1, data=text, validation=text), console=SILENT)
+    ways = trained.evaluate([asked], NoOptions(), SILENT).figures["ways"]
+    counted = ["naive Bayes of words and pairs", "TF-IDF of words and pairs, logistic regression"]
+    assert [*ways][1:3] == counted
+    assert min(ways[way]["accuracy"] for way in counted) > 80
+    text.write_text("praise\ta good film\nblame\ta bad film\n")
+    found = trained.evaluate([asked], NoOptions(), SILENT)
+    assert not {*counted} & found.figures["ways"].keys()
+    assert found.notes[-1].startswith("no counted words to compare with: ")
 
 
 def test_evaluation_of_the_source_that_it_was_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +142,7 @@ def test_evaluation_of_the_source_that_it_was_trained_on(tmp_path: Path, monkeyp
     )
     made = learn(verdicts.recipe(tmp_path, steps=1, source="movie-sentiment"), console=SILENT)
     assert made.evaluate([], NoOptions(), SILENT).figures["texts"] == 50
-    assert asked == [("movie-sentiment", "classify")] * 2
+    assert {*asked} == {("movie-sentiment", "classify")}
 
 
 def test_a_picture_has_a_row_for_the_decision(classifier: Skill, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 
 import foveate
+from foveate.cli import main
 from foveate.data.sources.splits import Splits
 from foveate.data.text.documents import Passage
 from foveate.errors import UserError
@@ -268,3 +269,28 @@ def test_words_too_long_for_any_number() -> None:
     """As in scripts without spaces."""
     found = Perplexity(nats=2000.0, tokens=400, words=2)
     assert (found.per_word, found.per_token) == (math.inf, pytest.approx(math.exp(5)))
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "refused"),
+    [
+        ("gpt-tiny", {}, ""),
+        ("gpt1-tiny", {}, ""),
+        ("gpt3-tiny", {}, "this GPT has the window 63, but transformers' GPT None: it has no public layout"),
+        ("gpt-tiny", {"positions": "rotary", "norm_kind": "rms"}, "only a GPT with learned positions"),
+    ],
+)
+def test_which_of_its_models_are_exported(
+    tmp_path: Path, capsys: pytest.CaptureFixture, model: str, changes: dict, refused: str
+) -> None:
+    """As docs/language.md says."""
+    sizes = {"width": 12, "heads": 3, "layers": 2, "feedforward": 48, "dropout": 0.0}
+    learned(tiny_prose.language(tmp_path / "run", steps=1, model=model, architecture=sizes | changes), QUIET)
+    exported = ["export", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
+    if refused:
+        with pytest.raises(SystemExit):
+            main(exported)
+        assert refused in capsys.readouterr().err
+    else:
+        main(exported)
+        assert foveate.load(tmp_path / "out").run("The ship").line.startswith("The ship")

@@ -165,6 +165,19 @@ def test_an_image_classifier_with_another_head(tmp_path: Path) -> None:
         learn(settings("third", tmp_path / "first", "plain20"), images("abc"), CONSOLE)
 
 
+def test_fewer_layers_are_the_first_ones(folder: Path, tmp_path: Path) -> None:
+    """More than there are cannot be taken."""
+    whole, shorter = (
+        Lesson(CLASSIFY, recipe(tmp_path, folder, layers=layers)).build(vocabulary=1, classes=2) for layers in (2, 1)
+    )
+    found, known = shorter.state_dict(), whole.state_dict()
+    body = [name for name in found if not name.startswith("head.")]
+    assert any("blocks.0." in name for name in body)
+    assert all(torch.equal(found[name], known[name]) for name in body)
+    with pytest.raises(UserError, match=r"has no tensor 'stack\.blocks\.2\.[a-z.]*': it is another model"):
+        Lesson(CLASSIFY, recipe(tmp_path, folder, layers=3)).build(vocabulary=1, classes=2)
+
+
 def test_places_that_cannot_be(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none is not a folder of a trained model: it has no config\.json"):
         open_start("none")

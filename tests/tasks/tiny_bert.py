@@ -26,11 +26,11 @@ SIZES: dict[str, Any] = {
 MODULES = ("Transformer", "Pooling", "Normalize")
 
 
-def write_folder(folder: Path, kind: str = "BertModel", initial: bool = False) -> Path:
+def write_folder(folder: Path, kind: str = "BertModel", initial: bool = False, **sizes: int) -> Path:
     """A model with random weights, large ones unless they are the initial ones, its vocabulary, and without a head the
-    file of the sentence-transformers project."""
+    file of the sentence-transformers project; `sizes` are others than `SIZES`."""
     torch.manual_seed(3)
-    model = getattr(transformers, kind)(transformers.BertConfig(**SIZES))
+    model = getattr(transformers, kind)(transformers.BertConfig(**{**SIZES, **sizes}))
     with torch.no_grad():
         for parameter in () if initial else model.parameters():
             parameter.uniform_(-0.5, 0.5)

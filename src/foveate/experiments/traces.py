@@ -20,8 +20,9 @@ from foveate.experiments.comparison import Comparison, Options, Table, check_gro
 from foveate.special_tokens import LEARNED
 from foveate.viewer.plain_figure import PlainFigure
 
-PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "attention", "mkldnn_rnn_layer")
-"""Parts of the names of torch's operations that multiply matrices."""
+PRODUCTS = {"mm": 1, "convolution": 1, "mkldnn_rnn_layer": 1, "attention": 2}
+"""Parts of the names of torch's operations that multiply matrices, and how many products each one is: fused attention
+multiplies queries by keys and weights by values, as unfused attention does."""
 
 MODES = ("training", "test")
 
@@ -58,7 +59,7 @@ class _Counter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.__name__.split(".")[0]
-        self.products += any(part in name for part in PRODUCTS)
+        self.products += max((count for part, count in PRODUCTS.items() if part in name), default=0)
         return func(*args, **(kwargs or {}))
 
 

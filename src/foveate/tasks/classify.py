@@ -1,11 +1,38 @@
 """Classification: a whole text gets one of several labels."""
 
-from foveate.data.text.labelled import LabelledText
-from foveate.forms.label import Label
+from collections.abc import Sequence
+from typing import Any
+
+from foveate.baselines.word_counts import labels_by_counting
+from foveate.data.text.labelled import Labelled, LabelledText
+from foveate.forms.label import Label, label_metrics
 from foveate.forms.text import Text
+from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import LanguageModelBody
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Training
+
+COUNTED = 50_000
+"""Texts, from all over the training text, whose words are counted to compare a model with, at most."""
+
+
+class Classifier(Skill):
+    """A classifier of texts."""
+
+    def baselines(self, examples: Sequence[Labelled], options: Any) -> dict[str, dict[str, float]]:
+        """What counting words finds, where the training text is still there, and the most frequent label."""
+        found = {}
+        if not self.lost():
+            known, right = self.train_examples().some(COUNTED), [one.label for one in examples]
+            texts, labels = [one.text for one in known], [one.label for one in known]
+            ways = labels_by_counting(texts, labels, [one.text for one in examples])
+            found = {way: label_metrics(answers, right) for way, answers in ways.items()}
+        return {**found, **super().baselines(examples, options)}
+
+    def notes(self, examples: Sequence[Labelled]) -> list[str]:
+        lost = self.lost()
+        return [*super().notes(examples), *([f"no counted words to compare with: {lost}"] if lost else [])]
+
 
 TASK = Task(
     name="classify",
@@ -30,4 +57,5 @@ TASK = Task(
     ),
     start=LanguageModelBody(),
     unit="texts",
+    skill=lambda: Classifier,
 )

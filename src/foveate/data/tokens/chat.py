@@ -64,17 +64,20 @@ _SMOLLM2 = (
 )
 
 TEMPLATES = {_SMOLLM2: ChatML("You are a helpful AI assistant named SmolLM, trained by Hugging Face")}
-"""What is written here for each template in a `tokenizer_config.json`."""
+"""What is written here for each template of a folder."""
 
 
 def chat_template(tokenizer: PublicTokenizer) -> ChatML:
     """The template of a model's tokenizer. Raises UserError where it has none, or one that is not known."""
     text = tokenizer.config.get("chat_template")
+    if isinstance(text, list):  # several by name
+        text = next((one.get("template") for one in text if isinstance(one, dict) and one.get("name") == "default"), "")
     if text is None:
         raise UserError("this model was not trained to chat: it has no chat template; leave --chat out")
-    if text not in TEMPLATES:
+    # a template's last line break is not part of what it writes
+    if not isinstance(text, str) or (known := TEMPLATES.get(text.removesuffix("\n"))) is None:
         raise UserError(
             "this model's chat template is not known to foveate, and templates are never run: "
             "leave --chat out and write the whole prompt"
         )
-    return TEMPLATES[text]
+    return known

@@ -1,4 +1,5 @@
-"""What the folder of a public tokenizer says beside its vocabulary: in `tokenizer_config.json` and `added_tokens.json`.
+"""What the folder of a public tokenizer says beside its vocabulary: in `tokenizer_config.json`, `added_tokens.json` and
+`chat_template.jinja`.
 
 A setting that changes tokens is obeyed as transformers does, or refused by its name.
 """
@@ -12,9 +13,12 @@ from tokenizers import AddedToken, Tokenizer
 
 from foveate.data.tokens.library import copy_of
 from foveate.errors import UserError, show_value
-from foveate.files import parse_json, read_json
+from foveate.files import parse_json, read_json, read_text
 
 CONFIG, ADDED = "tokenizer_config.json", "added_tokens.json"
+
+TEMPLATE, TEMPLATE_FILE = "chat_template", "chat_template.jinja"
+"""The setting with the template of a chat, and the file that has it instead in newer folders."""
 
 NORMALIZER = {
     "do_lower_case": "lowercase",
@@ -33,8 +37,10 @@ none."""
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """What `tokenizer_config.json` holds; nothing where there is none."""
-    return read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    """What `tokenizer_config.json` holds, nothing where there is none, and the template in `chat_template.jinja`, which
+    counts more, as in transformers."""
+    config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    return config | ({TEMPLATE: read_text(folder / TEMPLATE_FILE)} if (folder / TEMPLATE_FILE).is_file() else {})
 
 
 def obey_settings(tokenizer: Tokenizer, folder: Path) -> Tokenizer:

@@ -1,0 +1,119 @@
+"""What counting words makes of labelled texts: naive Bayes, and logistic regression on TF-IDF.
+
+Both read words and pairs of neighbouring words in lower case, and know nothing else of their order.
+
+N  texts    F  words and pairs that were counted    L  labels
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from foveate.data.text.scripts import word_pattern
+
+MOST_WEIGHTS = 2**24
+"""Words and pairs, times labels, that are counted: the most frequent ones."""
+
+STRENGTH = 10.0
+"""What the loss of a text weighs beside half of the sum of the squared weights."""
+
+STEPS = 100
+"""Steps of L-BFGS, at most."""
+
+
+@dataclass
+class Labelled:
+    """Texts as counts, and the number of the label of each."""
+
+    counts: Float[Tensor, "N F"]
+    """Sparse."""
+    labels: Int[Tensor, "N"]
+
+
+def labels_by_counting(texts: Sequence[str], labels: Sequence[str], asked: Sequence[str]) -> dict[str, list[str]]:
+    """The label of each asked text by what counting finds in labelled ones, by the name of the way."""
+    names = sorted(set(labels))
+    read = [_words(text) for text in texts]
+    common = Counter(chain.from_iterable(read)).most_common(MOST_WEIGHTS // len(names))
+    numbers = {word: number for number, (word, _) in enumerate(common)}
+    by_name = {name: number for number, name in enumerate(names)}
+    known = Labelled(_counts(read, numbers), torch.tensor([by_name[label] for label in labels]))
+    counts = _counts(map(_words, asked), numbers)
+    ways = {
+        "naive Bayes of words and pairs": naive_bayes(known, counts, len(names)),
+        "TF-IDF of words and pairs, logistic regression": regression(known, counts, len(names)),
+    }
+    return {way: [names[number] for number in scores.argmax(1).tolist()] for way, scores in ways.items()}
+
+
+def naive_bayes(known: Labelled, asked: Float[Tensor, "M F"], labels: int) -> Float[Tensor, "M L"]:
+    """The log-probability of each label with each text, but for a constant: multinomial, with one added to each
+    count."""
+    of_label = known.counts.T @ F.one_hot(known.labels, labels).float()
+    shares = torch.log((1 + of_label) / (1 + of_label).sum(0))
+    frequent = torch.bincount(known.labels, minlength=labels) / len(known.labels)
+    return asked @ shares + torch.log(frequent)
+
+
+def regression(known: Labelled, asked: Float[Tensor, "M F"], labels: int) -> Float[Tensor, "M L"]:
+    """The logits of a softmax regression on TF-IDF, with squared weights in the loss, which L-BFGS finds."""
+    present = torch.bincount(known.counts.coalesce().indices()[1], minlength=known.counts.shape[1])
+    rarity = 1 + torch.log((1 + len(known.labels)) / (1 + present))
+    learned = _tf_idf(known.counts, rarity)
+    weights, bias = fit_regression(Labelled(learned, known.labels), labels)
+    return _tf_idf(asked, rarity) @ weights + bias
+
+
+def fit_regression(known: Labelled, labels: int) -> tuple[Float[Tensor, "F L"], Float[Tensor, " L"]]:
+    """Weights and biases with the least `STRENGTH * cross-entropy + |weights|^2 / 2`."""
+    weights = torch.zeros(known.counts.shape[1], labels, requires_grad=True)
+    bias = torch.zeros(labels, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights, bias], max_iter=STEPS, tolerance_grad=1e-4, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        logits = torch.sparse.mm(known.counts, weights) + bias
+        found = F.cross_entropy(logits, known.labels, reduction="sum")
+        found = STRENGTH * found + weights.square().sum() / 2
+        found.backward()
+        return found
+
+    optimizer.step(loss)
+    return weights.detach(), bias.detach()
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text and the pairs of neighbours among them."""
+    words = word_pattern().findall(text.casefold())
+    return [*words, *(f"{one} {other}" for one, other in pairwise(words))]
+
+
+def _counts(texts: Iterable[Sequence[str]], numbers: dict[str, int]) -> Float[Tensor, "N F"]:
+    """How often each known word is in each text, sparse."""
+    rows, columns, values, count = list[int](), list[int](), list[int](), 0
+    for count, words in enumerate(texts, 1):
+        for word, times in Counter(word for word in words if word in numbers).items():
+            rows.append(count - 1)
+            columns.append(numbers[word])
+            values.append(times)
+    places = torch.tensor([rows, columns], dtype=torch.long)
+    return _sparse(places, torch.tensor(values, dtype=torch.float32), (count, len(numbers)))
+
+
+def _tf_idf(counts: Float[Tensor, "N F"], rarity: Float[Tensor, "F"]) -> Float[Tensor, "N F"]:
+    """Texts as unit vectors: one plus the logarithm of each count, times how rare the word is."""
+    rows, columns = counts.indices()
+    values = (1 + counts.values().log()) * rarity[columns]
+    lengths = values.new_zeros(len(counts)).index_add_(0, rows, values.square()).sqrt().clamp_min(1e-12)
+    return _sparse(counts.indices(), values / lengths[rows], counts.shape)
+
+
+def _sparse(places: Int[Tensor, "2 P"], values: Float[Tensor, "P"], shape: tuple[int, ...]) -> Float[Tensor, "N F"]:
+    with torch.sparse.check_sparse_tensor_invariants():
+        return torch.sparse_coo_tensor(places, values, shape).coalesce()
