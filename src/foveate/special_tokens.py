@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+from jaxtyping import Int
+
 from foveate.errors import UserError
 
 Role = Literal["pad", "start", "end", "unknown", "mask", "separator", "class"]
@@ -64,6 +67,10 @@ class SpecialTokens:
         """The ids that no output has: those of padding and of the start."""
         never = {self.ids[role] for role in ("pad", "start") if role in self.ids}
         return tuple(sorted(never - {self.ids.get("end")}))
+
+    def others(self, vocabulary: int) -> Int[np.ndarray, " W"]:
+        """The ids of a vocabulary of this many entries that are words; special tokens may stand anywhere in it."""
+        return np.setdiff1d(np.arange(vocabulary), [*self.ids.values()])
 
     @property
     def first_word(self) -> int:

@@ -75,14 +75,15 @@ class Masked:
         dice = generator.random(len(places))
         row[places[dice < self.masked]] = self.special.mask
         changed = places[(dice >= self.masked) & (dice < self.masked + self.other)]
-        row[changed] = generator.integers(self.special.first_word, self.vocabulary, len(changed))
+        others = self.special.others(self.vocabulary)
+        row[changed] = others[generator.integers(len(others), size=len(changed))]
         return row
 
 
 def hidden_places(row: Numbers, share: float, generator: np.random.Generator | None, special: SpecialTokens) -> Numbers:
     """Places of a share of the words of a row, at least one of them, in their order; special tokens are not words."""
     generator = generator or np.random.default_rng(zlib.crc32(row.tobytes()))
-    words = np.flatnonzero(row >= special.first_word)
+    words = np.flatnonzero(~np.isin(row, [*special.ids.values()]))
     if not len(words):
         return words
     count = max(1, round(share * len(words)))
