@@ -94,7 +94,8 @@ def test_memory_is_what_foveate_size_counts(played: tuple[str, Path]) -> None:
     if way == "both":
         pytest.skip("the same layers")
     sizes = {**STACK, **LARGER}
-    whole, half = (measure_part("gpt-tiny", sizes, 3, 7, parts) for parts in (1, 2))
+    config = foveate.create("gpt-tiny", device="meta", **sizes).config
+    whole, half = (measure_part("gpt", config, 3, 7, parts) for parts in (1, 2))
     for rank in (0, 1):
         found = json.loads((folder / f"memory-{rank}.json").read_text(encoding="utf-8"))
         assert found["logits"] == 3 * 7 * 48

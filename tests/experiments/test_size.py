@@ -72,15 +72,16 @@ def test_operations_of_training_are_those_of_a_real_step() -> None:
 def test_parts_of_layers() -> None:
     """Weights but for norms, positions and the biases of sums are split."""
     sizes = {**SMALL, "vocabulary": 100, "heads": 4, "layers": 2}
-    whole, half = measure_preset("gpt-tiny", sizes, 1, 31), measure_part("gpt-tiny", sizes, 1, 31, 2)
+    config = foveate.create("gpt-tiny", device="meta", **sizes).config
+    whole, half = measure_preset("gpt-tiny", sizes, 1, 31), measure_part("gpt", config, 1, 31, 2)
     unsplit = 64 * 24 + 2 * (2 * 24 + 4 * 24) + 2 * 24
     assert whole.parameters == 2 * half.parameters - unsplit
     assert half.forward_flops == whole.forward_flops / 2
     assert whole.activations / 2 < half.activations < whole.activations
     with pytest.raises(UserError, match="8 devices cannot split 4 heads"):
-        measure_part("gpt-tiny", sizes, 1, 31, 8)
-    with pytest.raises(UserError, match="no parts are counted for transformer-tiny"):
-        measure_part("transformer-tiny", {"src_vocab": 10, "tgt_vocab": 10}, 1, 7, 2)
+        measure_part("gpt", config, 1, 31, 8)
+    with pytest.raises(UserError, match="no parts are counted for transformer:"):
+        measure_part("transformer", foveate.create("transformer-tiny", src_vocab=10, tgt_vocab=10).config, 1, 7, 2)
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,15 @@ def test_it_answers_and_is_looked_at(case: tuple[str, str, Path, Any], tmp_path:
     assert (tmp_path / "look.html").stat().st_size > 10_000
 
 
+def test_its_size_is_that_of_its_config(case: tuple[str, str, Path, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """Without reading weights: the parameters of our model."""
+    _, _, folder, _ = case
+    parameters = sum(one.numel() for one in read_folder(folder).model.parameters())
+    capsys.readouterr()
+    main(["size", str(folder)])
+    assert f" {parameters:,} " in capsys.readouterr().out
+
+
 def tasks_of(kind: str, head: str) -> list[str]:
     """The tasks that begin from a folder: those whose models are of its family."""
     family, own = layout(kind).family, []

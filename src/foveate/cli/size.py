@@ -1,10 +1,12 @@
 """`foveate size [PRESET]`: what a model costs to train and to run."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import tyro
 from rich.console import Console
 from rich.table import Table
@@ -13,9 +15,11 @@ from foveate import models
 from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least, at_most, one_of, unknown
 from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
-from foveate.experiments.size import Size, measure_part, measure_preset
+from foveate.experiments.size import Size, measure_config, measure_part
 from foveate.files import check_place, written
+from foveate.interop.pretrained import locate
 from foveate.nn import longest_sequence
+from foveate.tasks.start.weights import read_model_config
 
 GPUS = {
     "p100": (16e9, 18.7e12),
@@ -40,11 +44,11 @@ TENSOR_PARALLEL = 8
 
 @dataclass
 class SizeOptions:
-    """Count a preset's parameters, operations and memory, and what training takes. Without PRESET: the scaling table of
-    published language models beside what is counted here."""
+    """Count the parameters, operations and memory of a preset or of the model in a folder, and what training takes.
+    Without MODEL: the scaling table of published language models beside what is counted here."""
 
-    preset: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET")] = None
-    """A preset of `foveate models`."""
+    model: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")] = None
+    """A preset of `foveate models`, a folder of a trained model, or a name of trained weights such as smollm2."""
     vocabulary: int = 50_257
     """Size of each vocabulary, where the model has one."""
     batch: int = 1
@@ -86,11 +90,11 @@ def main(arguments: Sequence[str]) -> None:
     options.check()
     if options.out is not None:
         check_place(options.out)
-    headings, rows = _scaling() if options.preset is None else _one(options, options.preset)
+    headings, rows = _scaling() if options.model is None else _one(options, options.model)
     table = Table(*headings)
     for row in rows:
         table.add_row(*row)
-    Console(width=200 if options.preset is None else None).print(table)
+    Console(width=200 if options.model is None else None).print(table)
     if options.out is not None:
         lines = ["| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *rows)]
         with written(options.out) as path:
@@ -115,16 +119,10 @@ def _scaling() -> tuple[list[str], list[list[str]]]:
 
 
 def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
-    preset = models.preset(name)
-    known = {**USUAL, **options.sizes}
-    decided = models.sizes_of_data(preset.family)
-    for given in options.sizes:
-        one_of(f"size of {name} that data decides", given, decided)
-    sizes = {size: known.get(size, options.vocabulary) for size in decided}
-    model: Any = models.create(name, device="meta", **sizes)
+    family, model = _model_of_preset(options, name) if name in models.presets() else _model_of_folder(options, name)
     usual = TRANSFORMER_LENGTH if hasattr(model.config, "heads") else OTHER_LENGTH
     length = options.length or int(min(usual, longest_sequence(model)))
-    size = measure_preset(name, sizes, options.batch, length, model)
+    size = measure_config(family, model.config, options.batch, length, model)
     memory, speed = GPUS[options.gpu]
     unit = "a token" if size.tokens > options.batch else "an example"
     rows = [
@@ -141,7 +139,7 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
     heads = getattr(config, "key_value_heads", None) or getattr(config, "heads", None) or 1
     for layout, (shards, parts) in _layouts(options.gpus, int(heads)).items():
         try:
-            part = size if parts == 1 else measure_part(name, sizes, options.batch, length, parts)
+            part = size if parts == 1 else measure_part(family, model.config, options.batch, length, parts)
         except UserError as error:
             rows.append([layout, str(error)])
         else:
@@ -156,6 +154,29 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
         ]
     )
     return [name, f"{options.gpus:,} x {options.gpu}"], rows
+
+
+def _model_of_preset(options: SizeOptions, name: str) -> tuple[str, Any]:
+    """The family and the model of a preset on the device "meta", with the sizes that data decides."""
+    family = models.preset(name).family
+    known = {**USUAL, **options.sizes}
+    decided = models.sizes_of_data(family)
+    for given in options.sizes:
+        one_of(f"size of {name} that data decides", given, decided)
+    sizes = {size: known.get(size, options.vocabulary) for size in decided}
+    return family, models.create(name, device="meta", **sizes)
+
+
+def _model_of_folder(options: SizeOptions, name: str) -> tuple[str, Any]:
+    """The same of a folder, with the sizes that its own config has. Raises UserError where there is none."""
+    folder = locate(name, lambda line: print(line, file=sys.stderr))
+    if not folder.is_dir():
+        raise unknown("preset, and no folder of a model,", name, models.presets())
+    if options.sizes:
+        raise UserError("--sizes are for presets: a folder has sizes of its own")
+    family, config = read_model_config(folder)
+    with torch.device("meta"):
+        return family, models.build(family, config)
 
 
 def _layouts(gpus: int, heads: int) -> dict[str, tuple[int, int]]:

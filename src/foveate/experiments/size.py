@@ -6,7 +6,7 @@ Models on the device "meta" have shapes and no memory, so that the largest can b
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -140,22 +140,27 @@ def measure_preset(
     name: str, sizes: Mapping[str, Any], batch: int, length: int, model: nn.Module | None = None, slices: int = 1
 ) -> Size:
     """The counts of a preset with the sizes that data decides; its `model` on the device "meta", where it is there.
-    `slices` as in `measure_size`.
+    See `measure_config`. Raises UserError as `models.create` does too."""
+    model = model or models.create(name, device="meta", **sizes)
+    return measure_config(models.preset(name).family, model.config, batch, length, model, slices)
+
+
+def measure_config(
+    family: str, config: Any, batch: int, length: int, model: nn.Module | None = None, slices: int = 1
+) -> Size:
+    """The counts of the model of a config; the `model` on the device "meta", where it is there. `slices` as in
+    `measure_size`.
 
     A stack of many equal layers is counted with 2 and with 4 of them; each further one adds the same. Raises UserError
-    as `measure_size` and `models.create` do.
+    as `measure_size` does.
     """
-    if models.preset(name).family in NEEDS_NUMBERS:
-        return measure_size(models.create(name, **sizes), batch, length, slices)
-    model = model or models.create(name, device="meta", **sizes)
-    config: Any = model.config
+    if family in NEEDS_NUMBERS:
+        return measure_size(models.build(family, config), batch, length, slices)
+    model = model or _on_meta(family, config)
     layers = getattr(config, "layers", None)
     if not isinstance(layers, int) or layers <= 4 or layers % 2:
         return measure_size(model, batch, length, slices)
-    two, four = (
-        measure_size(models.create(name, device="meta", **{**sizes, "layers": few}), batch, length, slices)
-        for few in (2, 4)
-    )
+    two, four = (measure_size(_on_meta(family, replace(config, layers=few)), batch, length, slices) for few in (2, 4))
 
     def at_all_layers(part: str) -> int:
         first, second = getattr(two, part), getattr(four, part)
@@ -168,17 +173,16 @@ def measure_preset(
     )
 
 
-def measure_part(name: str, sizes: Mapping[str, Any], batch: int, length: int, parts: int) -> Size:
-    """The counts of what one of `parts` devices has of a preset whose layers they split (tensor parallelism).
+def measure_part(family: str, config: Any, batch: int, length: int, parts: int) -> Size:
+    """The counts of what one of `parts` devices has of a model whose layers they split (tensor parallelism).
 
     That is a model with a part of the heads, of the hidden units and of the vocabulary, at the full width. Norms and
     the sums between layers act on a slice of the sequence. Raises UserError for a model that they cannot split.
     """
     if parts == 1:
-        return measure_preset(name, sizes, batch, length)
-    config: Any = models.create(name, device="meta", **sizes).config
+        return measure_config(family, config, batch, length)
     if not isinstance(config, StackConfig):
-        raise UserError(f"no parts are counted for {name}: only for a stack of blocks alone")
+        raise UserError(f"no parts are counted for {family}: only for a stack of blocks alone")
     heads = config.key_value_heads or config.heads
     for part, value in (
         ("heads", config.heads),
@@ -194,9 +198,14 @@ def measure_part(name: str, sizes: Mapping[str, Any], batch: int, length: int, p
     }
     if config.key_value_heads:
         changed["key_value_heads"] = heads // parts
-    if "vocabulary" in sizes:
-        changed["vocabulary"] = -(-sizes["vocabulary"] // parts)
-    return measure_preset(name, {**sizes, **changed}, batch, length, slices=parts)
+    if (vocabulary := getattr(config, "vocabulary", None)) is not None:
+        changed["vocabulary"] = -(-vocabulary // parts)
+    return measure_config(family, replace(config, **changed), batch, length, slices=parts)
+
+
+def _on_meta(family: str, config: Any) -> nn.Module:
+    with torch.device("meta"):
+        return models.build(family, config)
 
 
 def _inputs(model: nn.Module, batch: int, length: int) -> tuple[dict[str, Tensor], int]:

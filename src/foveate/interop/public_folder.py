@@ -139,15 +139,14 @@ def has_known_head(folder: Path) -> bool:
     return all(name in known for name in header_of(folder).architectures or ())
 
 
-def read_folder(folder: Path, body: bool = False) -> PublicModel:
-    """The model in a folder, with its head; or its `body` alone, whichever head it has.
+def read_config(folder: Path, body: bool = False) -> tuple[Layout, Any]:
+    """The layout of a folder's model, and our config of it, with its head or of its `body` alone; no weights are read.
 
-    Raises UserError, one line, for whatever is missing, damaged or unknown.
+    Raises UserError, one line, for what is missing, damaged or unknown.
     """
     layout = layout_of(folder, any_head=body)
     where = folder / run_dir.CONFIG
     values = read_json(where)
-    files = weight_files(folder)
     config = layout.read_config(values, str(where))
     if (head := "none" if body and layout.heads else head_of(folder)) != "words":
         config.classes = len(label_names(values, str(where)))
@@ -155,10 +154,20 @@ def read_folder(folder: Path, body: bool = False) -> PublicModel:
             config.head = head
         if hasattr(config, "label_bias"):
             config.label_bias = head == "tokens"
+    return layout, config
+
+
+def read_folder(folder: Path, body: bool = False) -> PublicModel:
+    """The model in a folder, with its head; or its `body` alone, whichever head it has.
+
+    Raises UserError, one line, for whatever is missing, damaged or unknown.
+    """
+    layout, config = read_config(folder, body)
+    files = weight_files(folder)
     tensors = {name: value for file in files for name, value in read_tensors(file).tensors.items()}
     aliases = layout.aliases(config)
     given = {_rename(name, aliases): value for name, value in tensors.items()}
-    if head == "none":
+    if getattr(config, "head", None) == "none":
         given = {
             name: value for name, value in given.items() if not any(fnmatchcase(name, one) for one in layout.heads)
         }
@@ -173,7 +182,7 @@ def read_folder(folder: Path, body: bool = False) -> PublicModel:
     with skip_init(), torch.device("cpu"):
         model = models.build(layout.family, config)
     model.load_state_dict(key_map.to_ours(state))
-    return PublicModel(layout.family, model.eval(), values)
+    return PublicModel(layout.family, model.eval(), read_json(folder / run_dir.CONFIG))
 
 
 def _key_map(layout: Layout, config: Any, given: Mapping[str, Tensor], folder: Path) -> KeyMap:

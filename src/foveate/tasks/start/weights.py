@@ -19,7 +19,7 @@ from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import has_known_head, read_folder, reads_images
+from foveate.interop.public_folder import has_known_head, is_public, read_config, read_folder, reads_images
 from foveate.interop.weight_files import weight_files
 from foveate.tasks.hf.reader import open_tokenizer
 from foveate.tasks.run_config import RunConfig, describe
@@ -135,6 +135,20 @@ def open_start(place: Path | str) -> Start:
     if not (folder / run_dir.CONFIG).is_file():
         raise UserError(f"{place} is not a folder of a trained model: it has no {run_dir.CONFIG}")
     return _run_folder(folder) if "format" in read_json(folder / run_dir.CONFIG) else _public_folder(folder)
+
+
+def read_model_config(folder: Path) -> tuple[str, Any]:
+    """The family and the config of the model in a folder, whoever wrote it; its weights are not read.
+
+    Raises UserError, one line, for what is missing, damaged or unknown.
+    """
+    if run_dir.newest_checkpoint(folder) is not None or not is_public(folder):
+        found = run_dir.load(folder)
+        run = describe(found)
+        where = str(found.folder / run_dir.CONFIG)
+        return run.family, from_dict(models.config_class(run.family), run.architecture, where)
+    layout, config = read_config(folder, body=not has_known_head(folder))
+    return layout.family, config
 
 
 def _run_folder(folder: Path) -> Start:
