@@ -11,7 +11,8 @@ from foveate.forms.label import Label
 from foveate.forms.processor import Processor
 from foveate.forms.public_image import PublicImage
 from foveate.interop.layout import label_names, label_scores
-from foveate.interop.public_folder import PublicModel, head_of, read_folder
+from foveate.interop.public_folder import PublicModel
+from foveate.interop.through_transformers import head_of_any, read_any
 from foveate.tasks import find_task
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import RunConfig
@@ -24,9 +25,9 @@ IMAGE_TASKS = {"label": "classify-image", "boxes": "detect"}
 
 
 def reads_images(folder: Path) -> bool:
-    """Whether a folder has a model of ours that reads images."""
+    """Whether the model of a folder reads images."""
     try:
-        return head_of(folder) in IMAGE_TASKS
+        return head_of_any(folder) in IMAGE_TASKS
     except UserError:
         return False
 
@@ -35,7 +36,7 @@ class ImageFolders:
     """Opens folders whose models read images: what `foveate run` and `eval` ask of a task."""
 
     def __init__(self, folder: Path) -> None:
-        self._task: Task = find_task(IMAGE_TASKS[head_of(folder)])
+        self._task: Task = find_task(IMAGE_TASKS[head_of_any(folder)])
 
     def run_options(self, recipe: Any, where: str) -> Any:
         """The flags of `foveate run`."""
@@ -48,7 +49,7 @@ class ImageFolders:
     def load(self, folder: Path | str, device: str = "cpu") -> Skill:
         """The model of a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
         folder, task = Path(folder), self._task
-        public = read_folder(folder)
+        public = read_any(folder)
         processor = Processor(_image(public, folder), _labels(public, folder, task))
         model = public.model.to(choose_device(device)).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         recipe = public_recipe(task, public, folder, processor)

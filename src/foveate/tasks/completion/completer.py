@@ -22,7 +22,8 @@ from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
 from foveate.inference.linear_layers import Precision
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import PublicHeader, check_tokenizer, read_folder, write_folder
+from foveate.interop.public_folder import PublicHeader, check_tokenizer, write_folder
+from foveate.interop.through_transformers import read_any
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.evaluation import Evaluation
@@ -40,7 +41,7 @@ class Completer(LanguageModel):
     @classmethod
     def of(
         cls,
-        model: CausalLanguageModel,
+        model: Any,
         family: str,
         tokenizer: PublicTokenizer,
         values: Mapping[str, Any],
@@ -63,11 +64,12 @@ class Completer(LanguageModel):
     def load(cls, folder: Path | str, device: str = "cpu") -> "Completer":
         """The model of a folder or of a name such as smollm2. Raises UserError for whatever is missing or damaged."""
         folder = locate(folder)
-        found = read_folder(folder)
+        found = read_any(folder)
         more = folder / "generation_config.json"
         values = {**found.values, **(read_json(more) if more.is_file() else {})}
-        model = cast(CausalLanguageModel, found.model.to(choose_device(device)))
-        return cls.of(model, found.family, PublicTokenizer.load(folder), values, Path(folder))
+        return cls.of(
+            found.model.to(choose_device(device)), found.family, PublicTokenizer.load(folder), values, Path(folder)
+        )
 
     @classmethod
     def run_options(cls, recipe: Mapping[str, Any], where: str) -> CompleteOptions:

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from foveate import run_dir
-from foveate.interop.public_folder import head_of, layout_of
+from foveate.interop.public_folder import layout_of
+from foveate.interop.through_transformers import head_of_any, is_ours, predicts_next
 from foveate.tasks.hf.pooling import embeds_sentences
 from foveate.tasks.hf.texts import TextFolders
 
@@ -20,9 +21,12 @@ def opener(folder: Path) -> Any:
 
     if not (folder / run_dir.CONFIG).is_file():
         return Completer
-    head, family = head_of(folder), layout_of(folder).family
+    head, ours = head_of_any(folder), is_ours(folder)
+    family = layout_of(folder).family if ours else ""
     if embeds_sentences(folder) or head == "none":
         return TextFolders("vector" if family == "bert" else "none")
     if head in LABELS:
         return TextFolders(head)
+    if not ours:
+        return Completer if predicts_next(folder) else WordFiller
     return {"bert": WordFiller, "xlnet": XLNetFiller}.get(family, Completer)

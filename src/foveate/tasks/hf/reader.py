@@ -5,13 +5,14 @@ from typing import Any
 
 from foveate.data.tokens.bert_tokenizer import CLASS, BertTokenizer
 from foveate.data.tokens.public_tokenizer import TOKENIZER, PublicTokenizer
-from foveate.interop.public_folder import PublicModel, check_tokenizer, read_folder
+from foveate.interop.public_folder import PublicModel, check_tokenizer
+from foveate.interop.through_transformers import ThroughTransformersConfig, read_any
 from foveate.training.hardware import choose_device
 
 
 def open_public(folder: Path, device: str = "cpu") -> tuple[PublicModel, Any]:
     """The model of a folder with its head, in evaluation mode, and its tokenizer. Raises UserError, one line."""
-    found = read_folder(folder)
+    found = read_any(folder)
     tokenizer = open_tokenizer(folder, found)
     check_tokenizer(tokenizer.largest, found.model)
     found.model.to(choose_device(device))
@@ -22,7 +23,8 @@ def open_tokenizer(folder: Path, public: PublicModel) -> BertTokenizer | PublicT
     """A BERT's own, but where texts and words get labels by any other as well, such as that of an exported classifier.
     All other families read by any."""
     config: Any = public.model.config
-    if public.family != "bert":
+    masked = isinstance(config, ThroughTransformersConfig) and config.head == "words"
+    if public.family != "bert" and not masked:
         return PublicTokenizer.load(folder)
     if config.head in ("text", "tokens") and (folder / TOKENIZER).is_file():
         found = PublicTokenizer.load(folder)

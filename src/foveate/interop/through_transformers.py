@@ -1,0 +1,229 @@
+"""Models that foveate has none of, run by the installed transformers behind the interface of ours.
+
+They answer, are measured and looked at; they are not trained here, nor written.
+"""
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate import run_dir
+from foveate.contracts import Output
+from foveate.errors import UserError
+from foveate.files import read_json
+from foveate.interop.huggingface import has_transformers, load
+from foveate.interop.layout import label_names
+from foveate.interop.public_folder import MODEL_TYPES, PublicModel, has_known_head, head_of, header_of, read_folder
+from foveate.models.text.causal_language_model import Side, align_right
+
+HEADS = {
+    "ForCausalLM": "words",
+    "LMHeadModel": "words",
+    "ForMaskedLM": "words",
+    "ForSequenceClassification": "text",
+    "ForTokenClassification": "tokens",
+    "ForImageClassification": "label",
+    "Model": "none",
+}
+"""What a class predicts, by the end of its name."""
+
+CAUSAL = ("ForCausalLM", "LMHeadModel")
+"""The ends of the names of classes that predict the next word."""
+
+
+@dataclass(kw_only=True)
+class ThroughTransformersConfig:
+    """What foveate's forms ask of a config."""
+
+    model_type: str
+    head: str
+    vocabulary: int
+    classes: int
+    max_length: int
+    image_size: int = 224
+    channels: int = 3
+
+
+def named_class(folder: Path) -> str:
+    """The class of transformers that a folder names; empty where it names none."""
+    named = header_of(folder).architectures
+    return named[0] if named else ""
+
+
+def head_through_transformers(folder: Path) -> str:
+    """What the model of a folder predicts, by the name of its class. UserError for a class that no task of ours has."""
+    name = named_class(folder)
+    found = next((head for end, head in HEADS.items() if name.endswith(end)), None)
+    if found is None:
+        ends = ", ".join(f"...{end}" for end in HEADS)
+        raise UserError(f"{folder} is a {name or 'model without a class'}; foveate runs {ends} through transformers")
+    return found
+
+
+def predicts_next(folder: Path) -> bool:
+    """Whether the model of a folder predicts the next word, not one in a blank."""
+    return named_class(folder).endswith(CAUSAL)
+
+
+def read_through_transformers(folder: Path) -> PublicModel:
+    """The model of a folder. Raises UserError where transformers is not installed, or cannot open it."""
+    head, values = head_through_transformers(folder), read_json(folder / run_dir.CONFIG)
+    theirs: Any = load(folder, torch.device("cpu"))
+    own = theirs.config.get_text_config() if hasattr(theirs.config, "get_text_config") else theirs.config
+    config = ThroughTransformersConfig(
+        model_type=str(theirs.config.model_type),
+        head=head,
+        vocabulary=int(getattr(own, "vocab_size", 0) or 0),
+        classes=len(label_names(values, str(folder / run_dir.CONFIG))) if head not in ("words", "none") else 0,
+        max_length=int(getattr(own, "max_position_embeddings", 0) or 1_000_000),
+        image_size=_side(getattr(own, "image_size", 224)),
+        channels=int(getattr(own, "num_channels", 3) or 3),
+    )
+    kinds = {"words": Words, "text": Texts, "tokens": Words, "none": Vectors, "label": Images}
+    return PublicModel(config.model_type, kinds[head](theirs, config).eval(), values)
+
+
+def _side(size: Any) -> int:
+    return int(max(size) if isinstance(size, list | tuple) else size or 224)
+
+
+class ThroughTransformers(nn.Module):
+    """A model of transformers, which is given what our models are given."""
+
+    attends = True
+
+    def __init__(self, theirs: nn.Module, config: ThroughTransformersConfig) -> None:
+        super().__init__()
+        self.theirs, self.config = theirs, config
+        self.named = inspect.signature(theirs.forward).parameters.keys()
+
+
+class Words(ThroughTransformers):
+    """Logits of the word or the label of each token."""
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"] | None = None,
+        padding_side: Side = "right",
+        places: Int[Tensor, "B M"] | None = None,
+        **types: Tensor,
+    ) -> Output:
+        """Logits (B, T, N), or at given `places` alone, (B, M, N)."""
+        logits = self.theirs(**self.inputs(tokens, lengths, padding_side)).logits
+        if places is not None:
+            logits = logits.gather(1, places[..., None].expand(-1, -1, logits.shape[-1]))
+        return Output(logits)
+
+    def inputs(self, tokens: Tensor, lengths: Tensor | None, side: Side = "right") -> dict[str, Tensor]:
+        """What transformers calls these inputs."""
+        found = {"input_ids": tokens}
+        if lengths is not None and "attention_mask" in self.named:
+            columns = torch.arange(tokens.shape[1], device=tokens.device)
+            real = columns < lengths[:, None] if side == "right" else columns >= tokens.shape[1] - lengths[:, None]
+            found["attention_mask"] = real.long()
+        return found
+
+    def prefill(
+        self, tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"], padding_side: Side = "right"
+    ) -> tuple[Float[Tensor, "B N"], "CacheState"]:
+        """Read prompts; the logits of their next tokens and the state to go on from."""
+        longest = int(lengths.max())
+        tokens = tokens[:, :longest] if padding_side == "right" else tokens[:, -longest:]
+        if padding_side == "right":
+            tokens = align_right(tokens, longest - lengths)
+        inputs = self.inputs(tokens, lengths, "left")
+        state = CacheState(inputs.get("attention_mask", torch.ones_like(tokens)))
+        return self._read(inputs, state), state
+
+    def step(self, tokens: Int[Tensor, "R"], state: "CacheState") -> Float[Tensor, "R N"]:
+        """The logits of the tokens after these."""
+        state.mask = torch.cat([state.mask, state.mask.new_ones(len(tokens), 1)], 1)
+        return self._read({"input_ids": tokens[:, None], "attention_mask": state.mask}, state)
+
+    def _read(self, inputs: dict[str, Tensor], state: "CacheState") -> Tensor:
+        if "position_ids" in self.named:
+            columns = (state.mask.cumsum(1) - 1).clamp(min=0)
+            inputs["position_ids"] = columns[:, -inputs["input_ids"].shape[1] :]
+        cache = "cache" if "cache" in self.named else "past_key_values"  # its name in versions 5.24 and before
+        output = self.theirs(**inputs, **{cache: state.past}, use_cache=True)
+        state.past = output[cache]
+        logits: Tensor = output.logits[:, -1]
+        return logits
+
+
+@dataclass
+class CacheState:
+    """The texts so far of a model of transformers: its cache, and which columns are real."""
+
+    mask: Int[Tensor, "R T"]
+    past: Any = None
+
+    def reorder(self, rows: Int[Tensor, "Q"]) -> None:
+        self.mask = self.mask[rows]
+        self.past.batch_select_indices(rows)
+
+
+class Texts(Words):
+    """Logits of the label of each text."""
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"] | None = None,
+        padding_side: Side = "right",
+        places: Int[Tensor, "B M"] | None = None,
+        **types: Tensor,
+    ) -> Output:
+        """Logits (B, 1, N). Rows of other lengths are read alone: transformers finds padding by a token's number."""
+        if lengths is None or bool((lengths == tokens.shape[1]).all()):
+            return Output(self.theirs(**self.inputs(tokens, None)).logits[:, None])
+        rows = []
+        for row, length in enumerate(lengths.tolist()):
+            own = tokens[row : row + 1]
+            rows.append(own[:, :length] if padding_side == "right" else own[:, -length:])
+        return Output(torch.cat([self.theirs(**self.inputs(one, None)).logits for one in rows])[:, None])
+
+
+class Vectors(Words):
+    """The hidden states of tokens."""
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"] | None = None,
+        padding_side: Side = "right",
+        places: Int[Tensor, "B M"] | None = None,
+        **types: Tensor,
+    ) -> Output:
+        """Vectors (B, T, C)."""
+        return Output(self.theirs(**self.inputs(tokens, lengths, padding_side)).last_hidden_state)
+
+
+class Images(ThroughTransformers):
+    """Logits of the label of each image."""
+
+    def forward(self, pixels: Float[Tensor, "B c h w"]) -> Output:
+        """Logits (B, 1, N)."""
+        return Output(self.theirs(pixel_values=pixels).logits[:, None])
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether foveate has a model equal to a folder's, with its head."""
+    kind = header_of(folder).model_type if (folder / run_dir.CONFIG).is_file() else None
+    return kind in MODEL_TYPES and has_known_head(folder)
+
+
+def read_any(folder: Path) -> PublicModel:
+    """The model of a folder: ours where we have one, otherwise through transformers. Raises UserError, one line."""
+    return read_folder(folder) if is_ours(folder) or not has_transformers() else read_through_transformers(folder)
+
+
+def head_of_any(folder: Path) -> str:
+    """What the model of a folder predicts. Raises UserError, one line, for one that no task of ours has."""
+    return head_of(folder) if is_ours(folder) or not has_transformers() else head_through_transformers(folder)
