@@ -1,0 +1,96 @@
+"""Writes docs/families.md: what one can do with each kind of Hugging Face folder, as the tests find it.
+
+    python tests/parity/families.py
+
+`test_families.py` compares the page with the program, but for the measured errors, which the tests bound.
+"""
+
+import importlib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from foveate.errors import UserError
+from foveate.interop.layout import Layout
+from foveate.interop.public_folder import MODEL_TYPES, read_config, read_folder
+from foveate.tasks import TASKS, find_task
+
+PAGE = Path(__file__).parents[2] / "docs" / "families.md"
+
+HEADINGS = ["`model_type`", "model of ours", "predicts", "trained further by", "written back", "error of logits"]
+
+TEMPLATE = Path(__file__).with_suffix(".md")
+"""The page around its table."""
+
+
+def layout_of(kind: str) -> Layout:
+    found: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
+    return found
+
+
+def heads_of(kind: str) -> list[str]:
+    """What models of a kind predict, in the order of their layout."""
+    return list(dict.fromkeys(layout_of(kind).architectures.values()))
+
+
+def tasks_of(kind: str) -> list[str]:
+    """The tasks whose trainings begin from a folder of this kind."""
+    family, own = layout_of(kind).family, []
+    for name in TASKS:
+        task = find_task(name)
+        if family in task.families and getattr(task.start, "folders", True):
+            own.append(name)
+    return own
+
+
+def is_written(kind: str, config: Any) -> bool:
+    """Whether the model of a folder of this kind is written back."""
+    try:
+        return bool(layout_of(kind).write_config(config))
+    except UserError:
+        return False
+
+
+def error_of(kind: str, place: Path) -> tuple[float, bool]:
+    """The largest difference of logits over the heads of a kind, and whether its model is written back."""
+    from folders import FOLDERS
+    from test_every_folder import hidden_or_logits
+
+    worst, back = 0.0, False
+    for head in FOLDERS[kind].heads:
+        folder = place / f"{kind}-{head}"
+        theirs = FOLDERS[kind].write(head, folder)
+        tokens = torch.randint(3, 50, (1, 13))
+        with torch.no_grad():
+            expected, found = hidden_or_logits(theirs(tokens)), read_folder(folder).model(tokens).logits
+        found = found[:, 0] if head in ("text", "pair") else found
+        worst = max(worst, float((found - expected).abs().max()))
+        back |= is_written(kind, read_config(folder)[1])
+    return worst, back
+
+
+def cells(kind: str) -> list[str]:
+    """The cells of a row, but for what must be measured."""
+    named = ", ".join(f"`{name}`" for name in tasks_of(kind))
+    return [f"`{kind}`", layout_of(kind).family, ", ".join(heads_of(kind)), named or "no task"]
+
+
+def page() -> str:
+    from folders import FOLDERS
+
+    lines = ["| " + " | ".join(HEADINGS) + " |", "| " + " | ".join(["---"] * len(HEADINGS)) + " |"]
+    with tempfile.TemporaryDirectory() as place:
+        for kind in MODEL_TYPES:
+            own = ["", "see its page"]
+            if kind in FOLDERS:
+                error, back = error_of(kind, Path(place))
+                own = ["yes" if back else "no", f"{error:.0e}"]
+            lines.append("| " + " | ".join([*cells(kind), *own]) + " |")
+    return TEMPLATE.read_text(encoding="utf-8").replace("{table}", "\n".join(lines))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE}")
