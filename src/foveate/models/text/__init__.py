@@ -2,6 +2,11 @@
 
 from foveate.models.family import Family
 
+CAUSAL = (
+    *("gpt", "gpt-neox", "gpt-j", "opt", "llama", "mistral", "qwen2", "qwen3", "smollm3", "gemma2", "olmo2", "phi3"),
+)
+"""The families of `causal_language_model.py`."""
+
 FAMILIES = (
     Family(
         "attentive-reader",
@@ -69,6 +74,19 @@ FAMILIES = (
         },
     ),
     Family(
+        "gpt-j",
+        "foveate.models.text.gpt_j",
+        {"gpt-j-6b": (5_703_499_584, "28 blocks, width 4096, 16 heads (Wang and Komatsuzaki 2021)")},
+    ),
+    Family(
+        "gemma2",
+        "foveate.models.text.gemma2",
+        {
+            "gemma2-2b": (2_042_949_888, "26 blocks, width 2304, 8 heads in 4 groups, tied (Gemma Team 2024)"),
+            "gemma2-9b": (8_352_873_984, "42 blocks, width 3584, 16 heads in 8 groups, tied"),
+        },
+    ),
+    Family(
         "hierarchical-autoencoder",
         "foveate.models.text.hierarchical_autoencoder",
         {
@@ -83,8 +101,46 @@ FAMILIES = (
         "foveate.models.text.llama",
         {
             "llama-7b": (6_541_807_616, "32 blocks, width 4096, 32 heads (Touvron et al. 2023)"),
+            "llama3.2-1b": (989_530_112, "16 blocks, width 2048, 32 heads in 8 groups, tied (Meta 2024)"),
             "smollm2-135m": (110_811_456, "30 blocks, width 576, 9 heads in 3 groups, tied (Allal et al. 2025)"),
         },
+    ),
+    Family(
+        "mistral",
+        "foveate.models.text.mistral",
+        {"mistral-7b": (7_045_124_096, "32 blocks, width 4096, 32 heads in 8 groups, windows (Jiang et al. 2023)")},
+    ),
+    Family(
+        "olmo2",
+        "foveate.models.text.olmo2",
+        {
+            "olmo2-1b": (1_106_642_944, "16 blocks, width 2048, 16 heads (OLMo Team 2025)"),
+            "olmo2-7b": (6_542_069_760, "32 blocks, width 4096, 32 heads"),
+        },
+    ),
+    Family(
+        "opt",
+        "foveate.models.text.opt",
+        {
+            "opt-125m": (92_774_400, "12 blocks, width 768, 12 heads (Zhang et al. 2022)"),
+            "opt-1.3b": (1_229_185_024, "24 blocks, width 2048, 32 heads"),
+            "opt-6.7b": (6_485_327_872, "32 blocks, width 4096, 32 heads"),
+        },
+    ),
+    Family(
+        "phi3",
+        "foveate.models.text.phi3",
+        {"phi3-mini": (3_673_230_336, "32 blocks, width 3072, 32 heads, windows (Abdin et al. 2024)")},
+    ),
+    Family(
+        "qwen2",
+        "foveate.models.text.qwen2",
+        {"qwen2-0.5b": (365_066_112, "24 blocks, width 896, 14 heads in 2 groups, tied (Yang et al. 2024)")},
+    ),
+    Family(
+        "qwen3",
+        "foveate.models.text.qwen3",
+        {"qwen3-0.6b": (448_659_456, "28 blocks, width 1024, 16 heads in 8 groups, tied (Yang et al. 2025)")},
     ),
     Family(
         "rnn-autoencoder",
@@ -155,6 +211,11 @@ FAMILIES = (
             "siamese-attentive": (1_485_826, "Bidirectional GRU, a learned query attends, compares what it finds"),
         },
         attending=("siamese-attentive",),
+    ),
+    Family(
+        "smollm3",
+        "foveate.models.text.smollm3",
+        {"smollm3-3b": (2_828_814_336, "36 blocks, width 2048, 16 heads in 4 groups, tied (Bakouch et al. 2025)")},
     ),
     Family(
         "transformer",
