@@ -42,3 +42,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gemma2-2b": {},
     "gemma2-9b": {"width": 3584, "heads": 16, "key_value_heads": 8, "feedforward": 14336, "layers": 42},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    **{name: {"vocabulary": 256_000} for name in ("gemma2-2b", "gemma2-9b")},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

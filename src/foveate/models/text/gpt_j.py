@@ -36,3 +36,8 @@ class GPTJ(CausalLanguageModel):
 MODEL, CONFIG = GPTJ, GPTJConfig
 
 PRESETS: dict[str, dict[str, Any]] = {"gpt-j-6b": {}}
+
+SIZES: dict[str, dict[str, int]] = {
+    "gpt-j-6b": {"vocabulary": 50_400},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -63,3 +63,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "tie": True,
     },
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    "llama-7b": {"vocabulary": 32_000},
+    "llama3.2-1b": {"vocabulary": 128_256},
+    "smollm2-135m": {"vocabulary": 49_152},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -28,3 +28,8 @@ MODEL, CONFIG = Mistral, MistralConfig
 PRESETS: dict[str, dict[str, Any]] = {
     "mistral-7b": {"epsilon": 1e-5, "max_length": 32_768},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    "mistral-7b": {"vocabulary": 32_000},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

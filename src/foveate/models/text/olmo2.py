@@ -36,3 +36,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "olmo2-7b": {"epsilon": 1e-6, "rotary_base": 500_000.0, "max_length": 4096},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    **{name: {"vocabulary": 100_352} for name in ("olmo2-1b", "olmo2-7b")},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -34,3 +34,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "opt-1.3b": {"width": 2048, "heads": 32, "feedforward": 8192, "layers": 24},
     "opt-6.7b": {"width": 4096, "heads": 32, "feedforward": 16384, "layers": 32},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    **{name: {"vocabulary": 50_272} for name in ("opt-125m", "opt-1.3b", "opt-6.7b")},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

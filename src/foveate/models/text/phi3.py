@@ -28,3 +28,8 @@ MODEL, CONFIG = Phi3, Phi3Config
 PRESETS: dict[str, dict[str, Any]] = {
     "phi3-mini": {"window": 2046},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    "phi3-mini": {"vocabulary": 32_064},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -37,3 +37,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "tie": True,
     },
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    "qwen3-0.6b": {"vocabulary": 151_936},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -33,3 +33,8 @@ MODEL, CONFIG = SmolLM3, SmolLM3Config
 PRESETS: dict[str, dict[str, Any]] = {
     "smollm3-3b": {"rotary_base": 5_000_000.0, "max_length": 65_536},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    "smollm3-3b": {"vocabulary": 128_256},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""
