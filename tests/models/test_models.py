@@ -39,12 +39,45 @@ def test_every_family_has_a_preset_and_every_preset_a_summary() -> None:
 def test_a_preset_is_as_its_row_says_and_costs_no_memory_on_meta(name: str) -> None:
     preset = models.preset(name)
     sizes = {size: models.COUNTED.get(size, models.VOCABULARY) for size in models.sizes_of_data(preset.family)}
-    model = foveate.create(name, device="meta", **sizes)
+    model = foveate.create(name, device="meta", **sizes | preset.sizes)
     assert {parameter.device.type for parameter in model.parameters()} == {"meta"}
     assert {buffer.device.type for buffer in model.buffers()} <= {"meta"}
     assert sum(parameter.numel() for parameter in model.parameters()) == preset.parameters
     assert attends(model) == preset.attends
     assert torch.empty(0).device.type == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("gpt2", 124_439_808),
+        ("gpt2-xl", 1_557_611_200),
+        ("gpt1", 116_534_784),
+        ("pythia-70m", 70_426_624),
+        ("llama-7b", 6_738_415_616),
+        ("smollm2-135m", 134_515_008),
+        ("opt-125m", 125_239_296),
+        ("mistral-7b", 7_241_732_096),
+        ("gemma2-2b", 2_614_341_888),
+        ("qwen3-0.6b", 596_049_920),
+        ("bert-base", 109_514_298),
+        ("vit-base-16", 86_567_656),
+        ("resnet50", 25_557_032),
+        ("detr-resnet50", 41_577_888),
+    ],
+)
+def test_the_presets_of_papers_are_as_large_as_there(name: str, parameters: int) -> None:
+    """Without any size: the vocabulary or the classes are those of the paper."""
+    model = foveate.create(name, device="meta")
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+
+
+def test_sizes_of_papers_are_sizes_of_data() -> None:
+    for preset in models.presets().values():
+        assert preset.sizes.keys() <= {*models.sizes_of_data(preset.family)}, preset.name
+    for family in models.FAMILIES:
+        module = models.family_module(family)
+        assert {*getattr(module, "SIZES", {})} <= {*module.PRESETS}, family
 
 
 def test_rows_count_as_many_spellings_as_there_are() -> None:

@@ -70,16 +70,21 @@ SMALL = {
 STAGES = {"blocks": (1, 2, 1, 1, 1, 1, 1), "widths": (10, 14, 22, 26, 34, 38, 46)}
 """Sizes for tests of fields that have one for each stage: as many of them as a preset has stages."""
 
+UNSCORED = {"score_scale": None, "score_cap": None}
+
 NEEDED = {
     ("tie", "output"): {"embedding": 12},
     ("tie", "all"): {"tgt_vocab": 17, "embedding": 12},
     ("encoder", "embeddings"): {"embedding": 12},
     ("one_encoder", True): {"tgt_vocab": 17},
     ("tie", True): {"embedding": 12},
-    ("norm", "post"): {"parallel": False},
+    **{("norm", place): {"parallel": False, "one_norm": False} for place in ("post", "output", "sandwich")},
     ("parallel", True): {"norm": "pre"},
+    ("positions", "relative"): {"key_value_heads": None},
+    ("positions", "relative-projected"): {"key_value_heads": None, "query_key_norm": None, **UNSCORED},
 }
-"""What else a choice needs: one vocabulary, one width of words and states, norms before parallel layers."""
+"""What else a choice needs: one vocabulary, one width of words and states, norms before parallel layers, heads with
+keys of their own."""
 
 LENGTHS = torch.tensor([7, 4, 1])
 
@@ -150,6 +155,8 @@ class Variant:
         }
         if values.get("cnn"):
             values["cnn"] = "cnn-tiny"
+        if values.get("key_value_heads"):
+            values["key_value_heads"] = 1
         values.update({name: sizes[: len(values[name])] for name, sizes in STAGES.items() if name in values})
         for choice in ((name, value) for name, value in {**values, **dict(self.changed)}.items()):
             needed = NEEDED.get(choice, {})

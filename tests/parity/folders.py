@@ -31,6 +31,8 @@ MASKED = {
 
 NAMES = {"id2label": {0: "b", 1: "a", 2: "c"}, "label2id": {"b": 0, "a": 1, "c": 2}}
 
+WORDS_AND_TEXT = {name: CAUSAL[name] for name in ("words", "text")}
+
 BERT = {"vocab_size": 53, "num_attention_heads": 5, "hidden_size": 20, "num_hidden_layers": 2, "intermediate_size": 28}
 
 
@@ -84,9 +86,11 @@ MASK = {"cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>", "pad_to
 
 FOLDERS: dict[str, Folder] = {
     "gpt2": Folder(config_of("gpt2"), CAUSAL),
-    "openai-gpt": Folder(config_of("gpt1"), {name: CAUSAL[name] for name in ("words", "text")}),
+    "openai-gpt": Folder(config_of("gpt1"), WORDS_AND_TEXT),
     "gpt_neox": Folder(config_of("gpt-neox"), CAUSAL),
     "llama": Folder(config_of("llama"), CAUSAL),
+    **{kind: Folder(config_of(kind), CAUSAL) for kind in ("mistral", "qwen2", "qwen3", "smollm3", "gemma2", "phi3")},
+    **{kind: Folder(config_of(kind), WORDS_AND_TEXT) for kind in ("olmo2", "gptj", "opt")},
     "bert": Folder(transformers.BertConfig(**BERT, max_position_embeddings=41), MASKED, ("<s>", "</s>"), MASK),
     "roberta": Folder(
         transformers.RobertaConfig(**BERT, max_position_embeddings=41, type_vocab_size=1, pad_token_id=1),

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import transformers
+from llama_relatives import RELATIVES
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor, nn
 
@@ -67,6 +68,7 @@ CONFIGS = {
         attention_bias=True,
         mlp_bias=True,
     ),
+    **RELATIVES,
 }
 
 

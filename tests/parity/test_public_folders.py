@@ -1,5 +1,6 @@
 """Hugging Face folders as our models: transformers' logits, with a cache and in batches, and the same files back."""
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
 
+import foveate
 from foveate.decoding import Decoding, generate
-from foveate.interop.public_folder import read_folder, write_folder
+from foveate.interop.public_folder import MODEL_TYPES, read_folder, write_folder
+from foveate.models.text import CAUSAL
 
 CLOSE = {"atol": 2e-5, "rtol": 0}
 
@@ -22,11 +25,33 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return folder, theirs, read_folder(folder).model
 
 
+def test_every_kind_of_causal_language_model_is_here() -> None:
+    families = {kind: importlib.import_module(module).LAYOUT.family for kind, module in MODEL_TYPES.items()}
+    assert {config.model_type for config in CONFIGS.values()} == {
+        kind for kind, family in families.items() if family in CAUSAL
+    }
+    assert {*families.values()} >= {*CAUSAL}
+
+
 def test_logits(pair: tuple[Path, nn.Module, nn.Module]) -> None:
     _, theirs, ours = pair
     tokens = torch.randint(53, (3, 31))
     with torch.no_grad():
         torch.testing.assert_close(ours(tokens).logits, theirs(tokens).logits, **CLOSE)
+
+
+def test_weights(pair: tuple[Path, nn.Module, nn.Module]) -> None:
+    """Those that a look computes again are transformers' own, soft caps and windows included."""
+    _, theirs, ours = pair
+    tokens, kernel = torch.randint(53, (2, 17)), theirs.config._attn_implementation
+    theirs.set_attn_implementation("eager")
+    with torch.no_grad(), foveate.look(ours) as sight:
+        ours(tokens)
+        attentions = theirs(tokens, output_attentions=True).attentions
+    theirs.set_attn_implementation(kernel)
+    assert len(sight.sites) == len(attentions)
+    for name, expected in zip(sight.sites, attentions, strict=True):
+        torch.testing.assert_close(sight[name].weights(), expected, **CLOSE)
 
 
 @pytest.mark.parametrize("side", ["right", "left"])

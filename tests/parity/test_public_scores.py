@@ -10,6 +10,7 @@ import PIL.Image
 import pytest
 import torch
 import transformers
+from llama_relatives import RELATIVES
 from public_models import CONFIGS, config_of, word_tokenizer
 from tokenizers import processors
 
@@ -21,8 +22,16 @@ from foveate.interop.public_folder import MODEL_TYPES
 
 BERT = {"num_attention_heads": 5, "hidden_size": 20, "num_hidden_layers": 2, "intermediate_size": 28, "vocab_size": 53}
 
+FAMILIES = (
+    "gpt2",
+    "gpt1",
+    "gpt-neox",
+    "llama",
+    *(name for name, config in RELATIVES.items() if name == config.model_type),
+)
+
 TEXTS: dict[str, Any] = {
-    **{CONFIGS[name].model_type: config_of(name) for name in ("gpt2", "gpt1", "gpt-neox", "llama")},
+    **{CONFIGS[name].model_type: config_of(name) for name in FAMILIES},
     "xlnet": transformers.XLNetConfig(vocab_size=53, d_model=20, n_layer=2, n_head=5, d_inner=28),
     "bert": transformers.BertConfig(**BERT, type_vocab_size=1),
     "roberta": transformers.RobertaConfig(**BERT, max_position_embeddings=60, type_vocab_size=1),

@@ -30,6 +30,12 @@ WHISPER = transformers.WhisperConfig(
     decoder_start_token_id=50,
 )
 
+
+def with_tie(config: Any) -> Any:
+    config.tie_word_embeddings = True
+    return config
+
+
 MODELS: dict[str, tuple[str, Any, str, str]] = {
     "gpt2": ("AutoModelForCausalLM", config_of("gpt2"), "transformer.wte.weight", "lm_head.weight"),
     "openai-gpt": ("AutoModelForCausalLM", config_of("gpt1"), "transformer.tokens_embed.weight", "lm_head.weight"),
@@ -39,7 +45,12 @@ MODELS: dict[str, tuple[str, Any, str, str]] = {
         "gpt_neox.embed_in.weight",
         "embed_out.weight",
     ),
-    "llama": ("AutoModelForCausalLM", config_of("llama"), "model.embed_tokens.weight", "lm_head.weight"),
+    **{
+        kind: ("AutoModelForCausalLM", with_tie(config_of(kind)), "model.embed_tokens.weight", "lm_head.weight")
+        for kind in ("llama", "mistral", "qwen2", "qwen3", "smollm3", "gemma2", "olmo2", "phi3")
+    },
+    "gptj": ("AutoModelForCausalLM", with_tie(config_of("gptj")), "transformer.wte.weight", "lm_head.weight"),
+    "opt": ("AutoModelForCausalLM", config_of("opt"), "model.decoder.embed_tokens.weight", "lm_head.weight"),
     "xlnet": (
         "AutoModelForCausalLM",
         transformers.XLNetConfig(vocab_size=53, d_model=20, n_layer=2, n_head=5, d_inner=28),

@@ -23,10 +23,10 @@ from foveate.tasks.export.labels import export_labels, gives_labels
 
 @dataclass
 class Export:
-    """Write a GPT, GPT-NeoX or Llama, a BERT that labels texts, pairs or words, a GPT that labels texts, a BERT or
-    XLNet that fills in words, or a vision Transformer, Swin, ConvNeXt, ResNet or DETR as a Hugging Face folder, which
-    transformers loads with the same logits; a language model, a BERT or a classifier of images as an ONNX file; or the
-    low-rank updates of a classifier that was trained with --lora as an adapter of peft."""
+    """Write a GPT, GPT-NeoX, Llama or a relative of these, a BERT that labels texts, pairs or words, a GPT that labels
+    texts, a BERT or XLNet that fills in words, or a vision Transformer, Swin, ConvNeXt, ResNet or DETR as a Hugging
+    Face folder, which transformers loads with the same logits; a language model, a BERT or a classifier of images as an
+    ONNX file; or the low-rank updates of a classifier that was trained with --lora as an adapter of peft."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Folder of a trained model, of foveate's or of Hugging Face's; or a name of trained weights."""

@@ -21,8 +21,8 @@ class Models:
 
     task: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = None
     """List only what this task can train."""
-    vocabulary: int = models.VOCABULARY
-    """Size of each vocabulary that parameters are counted with."""
+    vocabulary: int | None = None
+    """Size of each vocabulary that parameters are counted with; by default that of the paper, or 8,000."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -46,7 +46,12 @@ def main(arguments: Sequence[str]) -> None:
             rows = [(_marked(name), f"{counts[name]:,}", preset.summary) for name, preset in presets.items()]
             print(f"{title}\n{_table(rows)}\n")
     print("* built and tested, but not trained to a result yet: most are as large as in their papers")
-    print(f"counted with {options.vocabulary:,} subwords; `foveate train TASK --model PRESET --help` shows all sizes")
+    size = (
+        f"the papers' vocabularies, or {models.VOCABULARY:,}"
+        if options.vocabulary is None
+        else f"{options.vocabulary:,}"
+    )
+    print(f"counted with {size} subwords; `foveate train TASK --model PRESET --help` shows all sizes")
 
 
 def _marked(name: str) -> str:
@@ -67,11 +72,12 @@ def _table(rows: Sequence[tuple[str, str, str]]) -> str:
     )
 
 
-def _parameters(preset: models.Preset, vocabulary: int) -> int:
+def _parameters(preset: models.Preset, vocabulary: int | None) -> int:
     """As the preset's row says, or counted where another vocabulary changes them, which takes seconds for all."""
-    if vocabulary == models.VOCABULARY:
+    if vocabulary is None:
         return preset.parameters
-    sizes = {name: models.COUNTED.get(name, vocabulary) for name in models.sizes_of_data(preset.family)}
-    if sizes.keys() <= models.COUNTED.keys():
+    usual = {**models.COUNTED, **{name: size for name, size in preset.sizes.items() if name in models.COUNTED}}
+    sizes = {name: usual.get(name, vocabulary) for name in models.sizes_of_data(preset.family)}
+    if sizes.keys() <= usual.keys():
         return preset.parameters
     return sum(parameter.numel() for parameter in models.create(preset.name, device="meta", **sizes).parameters())

@@ -143,7 +143,8 @@ class JointSelfAttention(MultiHeadAttention):
         if biased:
             biases = [part.weight.new_zeros(part.out_features) if part.bias is None else part.bias for part in parts]
             self.joint.bias = nn.Parameter(torch.cat(biases), requires_grad=False)
-        self.group = attention.group
+        self.query_norm, self.key_norm = attention.query_norm, attention.key_norm
+        self.group, self.norm_across = attention.group, attention.norm_across
         self.output, self.score, self.dropout = attention.output, attention.score, attention.dropout
         self.training = attention.training
 
@@ -157,8 +158,8 @@ class JointSelfAttention(MultiHeadAttention):
         if positions is not None:
             queries, keys, _ = self.joint(x + positions).split(self.widths, -1)
         return (
-            split_heads(queries, self.head_width),
-            split_heads(keys, self.head_width),
+            self._heads(queries, self.query_norm),
+            self._heads(keys, self.key_norm),
             split_heads(values, self.value_width),
         )
 

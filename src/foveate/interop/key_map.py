@@ -31,14 +31,18 @@ class Same:
         return [whole]
 
 
+@dataclass(frozen=True)
 class Joined:
     """Several tensors below each other, such as the projections of queries, keys and values."""
+
+    rows: tuple[int, ...] | None = None
+    """How many each has; by default equally many."""
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         return torch.cat(list(parts))
 
     def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
-        return whole.chunk(parts)
+        return whole.chunk(parts) if self.rows is None else whole.split(self.rows)
 
 
 class JoinedTransposed(Joined):
@@ -62,6 +66,26 @@ class JoinedByHead:
 
     def split(self, whole: Float[Tensor, "HPD *C"], parts: int) -> Sequence[Float[Tensor, "HD *C"]]:
         return [part.flatten(0, 1) for part in whole.unflatten(0, (self.heads, parts, -1)).unbind(1)]
+
+
+@dataclass(frozen=True)
+class Interleaved:
+    """Rows of each head's queries or keys: of the first `width`, those that turn together are neighbours there, and
+    half of the width apart in ours, as in GPT-J."""
+
+    heads: int
+    width: int
+
+    def join(self, parts: Sequence[Float[Tensor, "HD *C"]]) -> Float[Tensor, "HD *C"]:
+        return self._ordered(parts[0], (2, -1))
+
+    def split(self, whole: Float[Tensor, "HD *C"], parts: int) -> Sequence[Float[Tensor, "HD *C"]]:
+        return [self._ordered(whole, (-1, 2))]
+
+    def _ordered(self, rows: Tensor, sizes: tuple[int, int]) -> Tensor:
+        of_heads = rows.unflatten(0, (self.heads, -1))
+        turned = of_heads[:, : self.width].unflatten(1, sizes).transpose(1, 2).flatten(1, 2)
+        return torch.cat([turned, of_heads[:, self.width :]], 1).flatten(0, 1)
 
 
 def _transposed(tensor: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from foveate.errors import MOST, UserError, show_value
@@ -47,6 +47,22 @@ def require_defaults(config: Any, plain: Any, names: Iterable[str], public: str)
         if own != usual:
             kind = public.rpartition(" ")[2]
             raise UserError(f"this {kind} has the {name} {own}, but {public} {usual}: it has no public layout")
+
+
+NOT_WRITTEN = (
+    *("vocabulary", "classes", "head", "pooling", "label_bias"),
+    *("dropout", "activation_dropout", "depth_dropout", "condition_dropout"),
+)
+"""Fields of a language model's config that every public layout says by itself, or needs not."""
+
+
+def require_plain(config: Any, usual: Any, written: Iterable[str], public: str) -> None:
+    """UserError for a language model with something that files cannot say: a field other than those `written` whose
+    value is not the `usual` one."""
+    if config.head != "words":
+        raise UserError("only a model that predicts words is written in the public layout, not one of labels")
+    known = {*written, *NOT_WRITTEN}
+    require_defaults(config, usual, (part.name for part in fields(config) if part.name not in known), public)
 
 
 def label_names(values: Mapping[str, Any], where: str) -> list[str]:
@@ -118,6 +134,39 @@ class ConfigReader:
             raise UserError(f"{self._where} has the {name} {show_value(value)}, which cannot be")
         return value
 
+    def optional(self, name: str, default: Any) -> Any:
+        """Likewise, but null in the file is None, not the default."""
+        return None if self._values.get(name, default) is None else self.get(name, default)
+
+    def inside(self, *names: str) -> "ConfigReader":
+        """The table under the first of these names that is not empty; UserError for what is no table."""
+        table: Any = next((self._values[name] for name in names if self._values.get(name)), {})
+        if not isinstance(table, Mapping):
+            raise UserError(f"{self._where} has the {names[0]} {show_value(table)}, which cannot be")
+        return ConfigReader(table, self._where)
+
+    def choices(self, name: str, known: Mapping[Any, Any]) -> list[Any] | None:
+        """What each of a list of names stands for, such as one for each layer; None where it is left out."""
+        found = self._values.get(name)
+        if found is not None and (not isinstance(found, list) or not all(one in known for one in found)):
+            raise UserError(
+                f"{self._where} has the {name} {show_value(found)}; foveate knows {', '.join(map(str, known))}"
+            )
+        return None if found is None else [known[one] for one in found]
+
+    def has(self, name: str) -> bool:
+        """Returns whether a field has a value."""
+        return self._values.get(name) is not None
+
+    def only(self, names: Iterable[str]) -> None:
+        """UserError for a field with another name."""
+        if other := self._values.keys() - {*names}:
+            raise self.error(f"unknown field {min(other)!r}")
+
+    def error(self, what: object) -> UserError:
+        """What is wrong with the file."""
+        return UserError(f"{self._where}: {what}")
+
     def numbers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
         """A list of sizes, such as one for each stage. UserError for anything else."""
         found = self._values.get(name, list(default))
@@ -141,22 +190,3 @@ class ConfigReader:
             found = self._values.get(name, value)
             if found != value and found is not None:
                 raise UserError(f"{self._where} has {name} {show_value(found)}; foveate's models have {value!r} only")
-
-    def rotary_base(self, default: float) -> float:
-        """The base of rotary positions, under its old name or its new one. UserError for scaled positions."""
-        parameters = self._values.get("rope_parameters") or self._values.get("rope_scaling") or {}
-        if not isinstance(parameters, Mapping):
-            raise UserError(f"{self._where} has the rope_parameters {show_value(parameters)}, which cannot be")
-        kind = parameters.get("rope_type", parameters.get("type", "default"))
-        if kind != "default":
-            raise UserError(
-                f"{self._where} has rotary positions of type '{kind}'; foveate's models have 'default' only"
-            )
-        older = self.get("rope_theta", self.get("rotary_emb_base", default))
-        return float(ConfigReader(parameters, self._where).get("rope_theta", older))
-
-    def rotary_share(self, default: float) -> float:
-        """The share of each head's width that turns."""
-        parameters = self._values.get("rope_parameters") or {}
-        older = self.get("rotary_pct", self.get("partial_rotary_factor", default))
-        return float(ConfigReader(parameters, self._where).get("partial_rotary_factor", older))

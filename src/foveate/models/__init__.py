@@ -23,19 +23,21 @@ FAMILIES: Mapping[str, Family] = {row.name: row for kind in (text, vision, speec
 """The row of each family."""
 
 COUNTED, VOCABULARY = {"classes": 2, "spellings": 2**14, "conditions": 1, "codes": 512, "side": 16, "points": 17}, 8000
-"""The sizes of data with which the parameters in the rows are counted; the others are vocabularies, of one size."""
+"""The sizes of data with which the parameters in the rows are counted, where a preset has none of its own; the others
+are vocabularies, of one size."""
 
 __getattr__ = import_late(__name__, dict.fromkeys(("build", "create"), "foveate.models.construction"))
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A named configuration of a family; sizes that depend on data, such as a vocabulary's, are left open."""
+    """A named configuration of a family; sizes that depend on data, such as a vocabulary's, are those of its paper or
+    left open."""
 
     name: str
     family: str
     parameters: int
-    """Counted with the sizes `COUNTED` and `VOCABULARY`."""
+    """Counted with the preset's own `sizes`, or with `COUNTED` and `VOCABULARY`."""
     summary: str
 
     @property
@@ -53,6 +55,12 @@ class Preset:
     def values(self) -> dict[str, Any]:
         """The fields that it sets."""
         return dict(family_module(self.family).PRESETS[self.name])
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of its paper's data, such as a vocabulary's, that it has unless other data decides; empty for a
+        preset without a paper's data."""
+        return dict(getattr(family_module(self.family), "SIZES", {}).get(self.name, {}))
 
     @property
     def training(self) -> dict[str, Any]:

@@ -32,15 +32,17 @@ _MOST, _MOST_LAYERS = 2**31, 10_000
 
 
 def create(name: str, device: torch.device | str | None = None, **values: Any) -> nn.Module:
-    """A preset's model with random weights; `values` fill or replace fields of its config.
+    """A preset's model with random weights; `values` fill or replace fields of its config. Sizes that data decides
+    are those of the preset's paper, where it has one.
 
     On `device="meta"` it has shapes and no memory. UserError for an unknown preset or field, for a value that nothing
     would read, and as `build`.
     """
     chosen = preset(name)
     kind = config_class(chosen.family)
-    config = from_dict(kind, {**chosen.values, **values}, name)
-    usual = {**{part.name: part.default for part in fields(kind)}, **chosen.values}
+    own = {**chosen.values, **chosen.sizes}
+    config = from_dict(kind, {**own, **values}, name)
+    usual = {**{part.name: part.default for part in fields(kind)}, **own}
     check_settings_act(config, [part for part, value in values.items() if value != usual[part]])
     with torch.device(device or torch.get_default_device()):
         return build(chosen.family, config)

@@ -13,7 +13,7 @@ class Family:
     """It has a MODEL, its CONFIG, the fields that each of its PRESETS sets, and the TRAINING that suits some of them.
     """
     presets: Mapping[str, tuple[int, str]]
-    """The parameters of each preset, counted with the sizes of `foveate.models.COUNTED`, and a summary."""
+    """The parameters of each preset, counted as `foveate.models.Preset` says, and a summary."""
     attending: tuple[str, ...] | None = None
     """The presets that attend, so that `foveate look` shows something; None if all do."""
     heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -7,6 +7,8 @@ _TEXT = (
     "elmo",
     *("gpt-conditioned", "gpt1", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt3-175b"),
     *("megatron-8.3b", "turing-nlg-17b", "gopher-280b", "gpt-neox-20b", "pythia-70m", "llama-7b", "smollm2-135m"),
+    *("gpt-j-6b", "opt-125m", "opt-1.3b", "opt-6.7b", "llama3.2-1b", "mistral-7b", "qwen2-0.5b", "qwen3-0.6b"),
+    *("smollm3-3b", "gemma2-2b", "gemma2-9b", "olmo2-1b", "olmo2-7b", "phi3-mini"),
     "hierarchical-autoencoder-large",
     *("rnn-acceptor-large", "rnn-language-medium", "rnn-language-large"),
     *("sutskever-2014", "bahdanau-2015", "luong-2015", "transformer-base", "transformer-large"),

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, attend
 from foveate.errors import UserError
+from foveate.nn.norms import Norm
 from foveate.nn.rotary import Rotation
 from foveate.nn.unequal_heads import UnequalOutput, UnequalProjection, widest
 
@@ -21,7 +22,9 @@ class MultiHeadAttention(nn.Module):
     `value_width` are the widths of a head's keys and values. With `split`, each head gets its own slice of the inputs,
     whose width must be a multiple of `heads`. With `head_widths`, each head has its own width. With fewer
     `key_value_heads`, groups of consecutive heads share keys and values (grouped-query attention, Ainslie et al. 2023,
-    https://arxiv.org/abs/2305.13245). Without `key_bias`, only the keys have no bias.
+    https://arxiv.org/abs/2305.13245). Without `key_bias`, only the keys have no bias; `output_bias` is that of the
+    output, by default `bias`. `norm` normalizes projected queries and keys, each head by itself or, with `norm_across`,
+    all heads together.
     """
 
     attends = True
@@ -47,6 +50,9 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         head_widths: Sequence[int] | None = None,
         key_bias: bool = True,
+        output_bias: bool | None = None,
+        norm: Norm | None = None,
+        norm_across: bool = False,
     ) -> None:
         super().__init__()
         source_width = width if source_width is None else source_width
@@ -67,7 +73,14 @@ class MultiHeadAttention(nn.Module):
         self.key: nn.Module = project(source_width, key_value_heads, self.head_width, bias and key_bias)
         self.value: nn.Module = project(source_width, key_value_heads, self.value_width, bias)
         output_width = width if output_width is None else output_width
-        self.output: nn.Module = nn.Linear(heads * self.value_width, output_width, bias)
+        self.output: nn.Module = nn.Linear(
+            heads * self.value_width, output_width, bias if output_bias is None else output_bias
+        )
+        self.query_norm, self.key_norm = (
+            None if norm is None else norm(self.head_width * (count if norm_across else 1))
+            for count in (heads, key_value_heads)
+        )
+        self.norm_across = norm_across
         if head_widths is not None:
             self.query = UnequalProjection(width, head_widths, bias, rescale=True)
             self.key, self.value = (UnequalProjection(source_width, head_widths, bias) for _ in range(2))
@@ -106,7 +119,7 @@ class MultiHeadAttention(nn.Module):
             if not isinstance(source, Memory):
                 source = self._memory(*self._keys_values(source, source_positions))
             queries = source.gather(self.query(_sum(x, positions)))
-            return self._attend(split_heads(queries, self.head_width), source, mask, bias)
+            return self._attend(self._heads(queries, self.query_norm), source, mask, bias)
         queries, keys, values = self._project(x, positions)
         if rotation is not None:
             queries, keys = rotation(queries), rotation(keys)
@@ -147,11 +160,19 @@ class MultiHeadAttention(nn.Module):
 
     def _project(self, x: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of self-attention."""
-        return split_heads(self.query(_sum(x, positions)), self.head_width), *self._keys_values(x, positions)
+        return self._heads(self.query(_sum(x, positions)), self.query_norm), *self._keys_values(x, positions)
 
     def _keys_values(self, source: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor]:
         keys, values = self.key(_sum(source, positions)), self.value(source)
-        return split_heads(keys, self.head_width), split_heads(values, self.value_width)
+        return self._heads(keys, self.key_norm), split_heads(values, self.value_width)
+
+    def _heads(self, projected: Float[Tensor, "B T P"], norm: nn.Module | None) -> Float[Tensor, "B H T D"]:
+        """The heads' queries or keys, normalized where they have a norm."""
+        if norm is None:
+            return split_heads(projected, self.head_width)
+        if self.norm_across:
+            return split_heads(norm(projected), self.head_width)
+        return norm(split_heads(projected, self.head_width))
 
 
 def _sum(x: Tensor, positions: Tensor | None) -> Tensor:

@@ -43,10 +43,19 @@ class TransformerBlock(nn.Module):
 
 
 class ParallelBlock(TransformerBlock):
-    """Self-attention and a feed-forward layer in parallel: `x + self(norm(x)) + feedforward(norm(x))`, with two norms.
+    """Self-attention and a feed-forward layer in parallel: `x + self(norm(x)) + feedforward(norm(x))`.
 
-    (Wang and Komatsuzaki 2021, GPT-J; Black et al. 2022, GPT-NeoX-20B, https://arxiv.org/abs/2204.06745.)
+    With two norms (Black et al. 2022, GPT-NeoX-20B, https://arxiv.org/abs/2204.06745), or with `one_norm` for both
+    (Wang and Komatsuzaki 2021, GPT-J).
     """
+
+    def __init__(
+        self, attention: MultiHeadAttention, feedforward: FeedForward, residual: Residuals, one_norm: bool = False
+    ) -> None:
+        super().__init__(attention, feedforward, residual)
+        self.norm = self.around_self.norm if one_norm else None
+        if one_norm:
+            self.around_self.norm, self.around_feedforward.norm = nn.Identity(), nn.Identity()
 
     def forward(
         self,
@@ -58,8 +67,9 @@ class ParallelBlock(TransformerBlock):
         positions: Float[Tensor, "... T C"] | None = None,
     ) -> Float[Tensor, "B T C"]:
         attention = partial(self.self, mask=mask, bias=bias, past=past, rotation=rotation, positions=positions)
-        attended = self.around_self.branch(x, attention)
-        return x + attended + self.around_feedforward.branch(x, self.feedforward)
+        normal = x if self.norm is None else self.norm(x)
+        attended = self.around_self.branch(normal, attention)
+        return x + attended + self.around_feedforward.branch(normal, self.feedforward)
 
 
 class DecoderBlock(nn.Module):

@@ -4,13 +4,15 @@
 distance only. A part of each head's width may stay as it is (Black et al. 2022, GPT-NeoX-20B).
 """
 
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.errors import UserError
+from foveate.errors import UserError, one_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,19 +31,74 @@ class Rotation:
         return torch.cat([turned, rest], -1) if rest.shape[-1] else turned
 
 
+@dataclass(frozen=True)
+class RotaryScaling:
+    """How a model with rotary positions was made to read texts that are `factor` times longer: slow rotations, which
+    did not turn once in `original_length` tokens, are slowed down by that factor, fast ones stay as they are.
+
+    - "linear": all rotations are slowed down (Chen et al. 2023, https://arxiv.org/abs/2306.15595).
+    - "llama3": those that turn fewer than `low` times in the original length, and those that turn up to `high` times
+      in part (Llama 3.1, 2024).
+    - "yarn": likewise with other proportions, and queries and keys grow by the factor `size` (Peng et al. 2023,
+      https://arxiv.org/abs/2309.00071).
+    """
+
+    kind: Literal["linear", "llama3", "yarn"]
+    factor: float
+    original_length: int = 8192
+    low: float = 1.0
+    high: float = 4.0
+    size: float = 1.0
+    whole: bool = True
+    """The bounds of yarn are whole numbers of frequencies."""
+
+    def __post_init__(self) -> None:
+        one_of("rotary_scaling.kind", self.kind, ("linear", "llama3", "yarn"))
+        if self.factor <= 0 or self.original_length < 1 or not 0 < self.low < self.high:
+            raise UserError(f"rotary positions cannot be scaled by {self}")
+
+    def slowed(self, frequencies: Float[Tensor, "N"], base: float) -> Float[Tensor, "N"]:
+        """The frequencies of rotations, from fast to slow."""
+        if self.kind == "linear":
+            return frequencies / self.factor
+        kept = self._kept_by_turns(frequencies) if self.kind == "llama3" else self._kept_by_place(frequencies, base)
+        return (1 - kept) * frequencies / self.factor + kept * frequencies
+
+    def _kept_by_turns(self, frequencies: Float[Tensor, "N"]) -> Float[Tensor, "N"]:
+        """How much of each frequency stays: a share of 0 to 1 that grows with its turns in the original length."""
+        turns = self.original_length * frequencies / (2 * math.pi)
+        return ((turns - self.low) / (self.high - self.low)).clamp(0, 1)
+
+    def _kept_by_place(self, frequencies: Float[Tensor, "N"], base: float) -> Float[Tensor, "N"]:
+        """Likewise, a share that falls with the number of a frequency."""
+        count = len(frequencies)
+        first, last = (
+            count * math.log(self.original_length / (turns * 2 * math.pi)) / math.log(base)
+            for turns in (self.high, self.low)
+        )
+        if self.whole:
+            first, last = math.floor(first), math.ceil(last)
+        first, last = max(first, 0), min(last, 2 * count - 1)
+        places = torch.arange(count, dtype=torch.float32, device=frequencies.device)
+        return 1 - ((places - first) / (last - first or 0.001)).clamp(0, 1)
+
+
 class Rotary(nn.Module):
     """Makes the rotation of any positions: R numbers of each head turn, by angles of R/2 frequencies."""
 
-    def __init__(self, width: int, base: float = 10_000.0) -> None:
-        """`width` is R; the frequencies are `base ** (-2 i / R)`. Raises UserError for an odd width."""
+    def __init__(self, width: int, base: float = 10_000.0, scaling: RotaryScaling | None = None) -> None:
+        """`width` is R; the frequencies are `base ** (-2 i / R)`, or scaled. Raises UserError for an odd width."""
         super().__init__()
         if width % 2:
             raise UserError(f"rotary positions turn pairs of numbers, so their width must be even, not {width}")
-        self.width, self.base = width, base
+        self.width, self.base, self.scaling = width, base, scaling
 
     def forward(self, places: Int[Tensor, "B T"], dtype: torch.dtype) -> Rotation:
         """The rotation of tokens at these positions; with B = 1 all rows have the same."""
         powers = torch.arange(0, self.width, 2, dtype=torch.int64, device=places.device).float() / self.width
-        angles = places[:, None, :, None].float() * (1.0 / self.base**powers)
+        frequencies, size = 1.0 / self.base**powers, 1.0
+        if self.scaling is not None:
+            frequencies, size = self.scaling.slowed(frequencies, self.base), self.scaling.size
+        angles = places[:, None, :, None].float() * frequencies
         angles = torch.cat([angles, angles], -1)
-        return Rotation(angles.cos().to(dtype), angles.sin().to(dtype))
+        return Rotation((size * angles.cos()).to(dtype), (size * angles.sin()).to(dtype))

@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+import tyro
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, Memory, window
+from foveate.attention import Mask, Memory, ScaledDot, Score, SoftCapped, window
 from foveate.errors import UserError, check_literals
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.blocks import ParallelBlock, TransformerBlock
@@ -20,7 +21,7 @@ from foveate.nn.norms import Norm, norm
 from foveate.nn.positions import position_encoding
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
-from foveate.nn.rotary import Rotary
+from foveate.nn.rotary import Rotary, RotaryScaling
 
 
 @dataclass(kw_only=True)
@@ -39,10 +40,11 @@ class StackConfig(HeadFields):
     """Inner width of the feed-forward layers."""
     layers: int = 6
     """Blocks of the stack."""
-    norm: Literal["post", "pre"] = "post"
-    """Norm after each residual sum (the paper), or before each layer (more stable)."""
-    norm_kind: Literal["layer", "rms"] = "layer"
-    """LayerNorm, or RMSNorm, which has no mean and no bias."""
+    norm: Literal["post", "pre", "output", "sandwich"] = "post"
+    """Norm after each residual sum (the paper), before each layer (more stable), of each layer's output (OLMo 2), or
+    before each layer and of its output (Gemma 2)."""
+    norm_kind: Literal["layer", "rms", "rms-shifted"] = "layer"
+    """LayerNorm; RMSNorm, which has no mean and no bias; or RMSNorm with a factor of 1 + weight (Gemma)."""
     epsilon: float = 1e-5
     """Added to the variance in each norm."""
     input_norm: bool = False
@@ -53,8 +55,19 @@ class StackConfig(HeadFields):
     """A second linear layer gates each feed-forward layer (SwiGLU, with silu)."""
     bias: bool = True
     """Linear layers have biases."""
+    attention_bias: Literal["all", "inputs", "none"] | None = None
+    """Attention has biases in all its linear layers, in those of queries, keys and values alone (Qwen2), or in none;
+    by default as `bias` says."""
+    query_key_norm: Literal["head", "across"] | None = None
+    """Normalize projected queries and keys: of each head by itself (Qwen3) or across heads (OLMo 2)."""
+    score_scale: float | None = None
+    """Factor of the dot products of queries and keys; by default 1 / sqrt(head_width)."""
+    score_cap: float | None = None
+    """Limit of the scores, cap * tanh(score / cap) (Gemma 2); by default none."""
     parallel: bool = False
     """Attention and feed-forward layer of a block stand side by side, not one after the other (GPT-NeoX)."""
+    one_norm: bool = False
+    """Such layers share one norm (GPT-J)."""
     positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "sinusoidal"
     """Positions as waves of any length, as a learned table, as what each head adds to its scores for a distance, as
     distances that each layer projects (Transformer-XL), as rotations of queries and keys, or not at all."""
@@ -68,8 +81,14 @@ class StackConfig(HeadFields):
     """Rotary positions: how much of each head's width turns; by default all of it."""
     rotary_base: float = 10_000.0
     """Rotary positions: the frequencies fall from 1 to almost 1 / rotary_base."""
+    rotary_scaling: Annotated[RotaryScaling | None, tyro.conf.Suppress] = None
+    """Rotary positions: how frequencies were changed for longer texts; by default they were not."""
+    rotary_layers: tuple[bool, ...] | None = None
+    """Rotary positions: which blocks have them, a pattern that repeats (SmolLM3: three of four); by default all."""
     window_every: int = 1
     """The window holds in every block (1), in every second one (2: alternating with dense ones, as in GPT-3), ..."""
+    window_layers: tuple[bool, ...] | None = None
+    """Which blocks the window holds in, a pattern that repeats; by default as `window_every` says."""
     dropout: float = 0.1
     """Share of embeddings and layer outputs that is dropped in training."""
     attention_dropout: float = 0.0
@@ -89,14 +108,10 @@ class TransformerStack(nn.Module):
 
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
-        check_literals(config)
-        if config.parallel and config.norm == "post":
-            raise UserError("parallel attention and feed-forward layers need norm='pre'")
-        if config.positions in ("rotary", "relative-projected") and config.head_widths is not None:
-            raise UserError(f"positions {config.positions!r} need heads of equal width, without head_widths")
-        if config.positions == "relative" and config.key_value_heads not in (None, config.heads):
-            raise UserError("relative positions need as many key_value_heads as heads")
-        self.window, self.window_every = config.window, config.window_every
+        _check(config)
+        self.window = config.window
+        self.window_layers = config.window_layers or (*(False,) * (config.window_every - 1), True)
+        self.rotary_layers = config.rotary_layers or (True,)
         self.positions, self.distances = position_encoding(
             config.positions,
             config.width,
@@ -112,7 +127,7 @@ class TransformerStack(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.layers))  # type: ignore[assignment]
         # Post-norm blocks end with a norm of their own.
-        self.norm = _norm(config)(config.width) if config.norm == "pre" else nn.Identity()
+        self.norm = nn.Identity() if config.norm == "post" else _norm(config)(config.width)
 
     def forward(
         self,
@@ -141,13 +156,31 @@ class TransformerStack(nn.Module):
         if self.window is not None:
             near = window(self.window, start) if mask is None else window(self.window, start) & mask
         for number, block in enumerate(self.blocks):
-            seen = near if (number + 1) % self.window_every == 0 else mask
-            x = block(x, seen, bias, past[number] if past else None, rotation)
+            seen = near if self.window_layers[number % len(self.window_layers)] else mask
+            turns = rotation if self.rotary_layers[number % len(self.rotary_layers)] else None
+            x = block(x, seen, bias, past[number] if past else None, turns)
         return self.norm(x)
 
     def memories(self, x: Float[Tensor, "B T C"], expected: int = 0) -> list[Memory]:
         """An empty past of rows like those of x, with room for `expected` positions."""
         return [block.self.memory(x[:, :0], expected) for block in self.blocks]
+
+
+def _check(config: StackConfig) -> None:
+    """Raise UserError for choices that do not go together."""
+    check_literals(config)
+    if config.parallel and config.norm != "pre":
+        raise UserError("parallel attention and feed-forward layers need norm='pre'")
+    if config.positions in ("rotary", "relative-projected") and config.head_widths is not None:
+        raise UserError(f"positions {config.positions!r} need heads of equal width, without head_widths")
+    if config.positions == "relative" and config.key_value_heads not in (None, config.heads):
+        raise UserError("relative positions need as many key_value_heads as heads")
+    scored = config.query_key_norm, config.score_scale, config.score_cap
+    if scored != (None, None, None) and (config.positions == "relative-projected" or config.head_widths is not None):
+        raise UserError(
+            "query_key_norm, score_scale and score_cap need heads of equal width and positions other than "
+            "'relative-projected'"
+        )
 
 
 def _norm(config: StackConfig) -> Norm:
@@ -159,7 +192,15 @@ def _rotary(config: StackConfig) -> Rotary:
     width = config.rotary_width or head_width
     if width > head_width:
         raise UserError(f"rotary_width is {width}, but a head has a width of {head_width} only")
-    return Rotary(width, config.rotary_base)
+    return Rotary(width, config.rotary_base, config.rotary_scaling)
+
+
+def _score(config: StackConfig) -> Score | None:
+    """The score of queries and keys; None for the usual one."""
+    if config.score_scale is None and config.score_cap is None:
+        return None
+    score = ScaledDot(config.score_scale)
+    return score if config.score_cap is None else SoftCapped(score, config.score_cap)
 
 
 def _block(config: StackConfig) -> TransformerBlock:
@@ -170,13 +211,19 @@ def _block(config: StackConfig) -> TransformerBlock:
         head_width=config.head_width,
         dropout=config.attention_dropout,
         key_value_heads=config.key_value_heads,
-        bias=config.bias,
+        bias=config.bias if config.attention_bias is None else config.attention_bias != "none",
+        output_bias=None if config.attention_bias is None else config.attention_bias == "all",
         split=config.split,
         head_widths=config.head_widths,
+        score=_score(config),
+        norm=None if config.query_key_norm is None else _norm(config),
+        norm_across=config.query_key_norm == "across",
     )
     dropout = config.dropout if config.activation_dropout is None else config.activation_dropout
     layer = GatedFeedForward if config.gated else FeedForward
     feedforward = layer(config.width, config.feedforward, config.activation, dropout, config.bias)
     around = _norm(config), config.layer_scale, config.depth_dropout
     residual = partial(Residual, config.width, config.norm, config.dropout, *around)
-    return (ParallelBlock if config.parallel else TransformerBlock)(attention, feedforward, residual)
+    if config.parallel:
+        return ParallelBlock(attention, feedforward, residual, config.one_norm)
+    return TransformerBlock(attention, feedforward, residual)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from foveate.errors import unknown
 from foveate.lazy import import_late
+from foveate.models import text
 
 if TYPE_CHECKING:
     from foveate.tasks.learning import train as train
@@ -41,19 +42,31 @@ class TaskRow:
 def _rows() -> Iterator[tuple[str, TaskRow]]:
     """The rows of the pages that have a `TASK`, whose fields are read without running the page."""
     for path in sorted(Path(__file__).parent.glob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        if "\nTASK = Task(" not in text:
+        page = path.read_text(encoding="utf-8")
+        if "\nTASK = Task(" not in page:
             continue
         call = next(
             node.value
-            for node in ast.parse(text).body
+            for node in ast.parse(page).body
             if isinstance(node, ast.Assign)
             and isinstance(node.value, ast.Call)
             and ast.unparse(node.targets[0]) == "TASK"
         )
         values = {word.arg: word.value for word in call.keywords}
-        fields = {name: ast.literal_eval(values[name]) for name in ("families", "head", "also") if name in values}
-        yield ast.literal_eval(values["name"]), TaskRow(f"{__name__}.{path.stem}", **fields)
+        fields = {name: ast.literal_eval(values[name]) for name in ("head", "also") if name in values}
+        families = tuple(_families(values["families"]))
+        yield ast.literal_eval(values["name"]), TaskRow(f"{__name__}.{path.stem}", families, **fields)
+
+
+def _families(node: ast.expr) -> Iterator[str]:
+    """The names in a tuple, and those of a group of families that stands in it or for it, such as CAUSAL."""
+    if isinstance(node, ast.Tuple):
+        for part in node.elts:
+            yield from _families(part.value if isinstance(part, ast.Starred) else part)
+    elif isinstance(node, ast.Name):
+        yield from getattr(text, node.id)
+    else:
+        yield ast.literal_eval(node)
 
 
 ORDER = (

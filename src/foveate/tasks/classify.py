@@ -7,6 +7,7 @@ from foveate.baselines.word_counts import labels_by_counting
 from foveate.data.text.labelled import Labelled, LabelledText
 from foveate.forms.label import Label, label_metrics
 from foveate.forms.text import Text
+from foveate.models.text import CAUSAL
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import LanguageModelBody
 from foveate.tasks.task import Examples, Task
@@ -37,7 +38,7 @@ class Classifier(Skill):
 TASK = Task(
     name="classify",
     about="Train a classifier, which gives a whole text one of several labels.",
-    families=("rnn-encoder", "transformer-encoder", "bert", "gpt", "gpt-neox", "llama", "xlnet"),
+    families=("rnn-encoder", "transformer-encoder", "bert", *CAUSAL, "xlnet"),
     head="text",
     reads=Text(),
     writes=Label(),

@@ -12,6 +12,7 @@ from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.text.preferences import Preference, PreferenceBatching, read_preferences
 from foveate.forms.tuned import PairTunedText, ReadTunedPrompt, first_words
+from foveate.models.text import CAUSAL
 from foveate.nn import longest_sequence
 from foveate.tasks.recipe import Examples
 from foveate.tasks.task import Task
@@ -90,7 +91,7 @@ TASK = Task(
 
     The better text of each pair is made more probable than it was to the first model, and the worse one less, until the
     difference is large enough for --beta (DPO). A smaller beta lets the model go further from where it began.""",
-    families=("gpt", "gpt-neox", "llama"),
+    families=CAUSAL,
     reads=ReadTunedPrompt(),
     writes=PairTunedText(),
     objective=DirectPreference(),

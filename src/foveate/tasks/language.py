@@ -3,6 +3,7 @@
 from typing import Any
 
 from foveate.forms.language import Continuation, ReadBeginning
+from foveate.models.text import CAUSAL
 from foveate.tasks.examples.prose import arrange_prose, read_prose
 from foveate.tasks.recipe import Examples
 from foveate.tasks.start.parts import AllWeights
@@ -21,7 +22,7 @@ TASK = Task(
     about="Train a language model on running prose: to write it, and to go on from a beginning. With a model such as "
     "rnn-conditioned, it is told of each passage what kind of text it is of: the decade of an address, or of your own "
     "files the name.",
-    families=("rnn-language", "gpt", "gpt-neox", "llama"),
+    families=("rnn-language", *CAUSAL),
     head="words",
     reads=ReadBeginning(),
     writes=Continuation(),

@@ -2,6 +2,7 @@
 
 from foveate.data.text.preferences import read_preferences
 from foveate.forms.reward import JudgedText, Reward
+from foveate.models.text import CAUSAL
 from foveate.tasks.start.parts import LanguageModelBody
 from foveate.tasks.task import Examples, Task
 from foveate.training import Training
@@ -12,7 +13,7 @@ TASK = Task(
     about="""Train a reward model: the better text of each pair is to get the larger number.
 
     `foveate train rlhf` then tunes a language model to please it.""",
-    families=("rnn-encoder", "transformer-encoder", "bert", "gpt", "gpt-neox", "llama"),
+    families=("rnn-encoder", "transformer-encoder", "bert", *CAUSAL),
     head="text",
     reads=JudgedText(),
     writes=Reward(),

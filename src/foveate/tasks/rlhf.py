@@ -16,6 +16,7 @@ from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.files import digest
 from foveate.errors import UserError, at_least
 from foveate.forms.tuned import ReadTunedPrompt, SampledText, first_words
+from foveate.models.text import CAUSAL
 from foveate.run_dir import WEIGHTS
 from foveate.tasks.recipe import Examples, Recipe
 from foveate.tasks.task import Task
@@ -137,7 +138,7 @@ TASK = Task(
     the others (RLOO). The reward is reduced by how much more probable the text has become than it was to the model from
     which the tuning began (KL), times --kl-weight. With --method ppo, several steps learn from the same texts, and a
     step that would change the probability of a token too much is clipped.""",
-    families=("gpt", "gpt-neox", "llama"),
+    families=CAUSAL,
     reads=ReadTunedPrompt(),
     writes=SampledText(),
     objective=PleaseReward(),

@@ -2,6 +2,7 @@
 
 from foveate.data.text.tagged import tagged_text
 from foveate.forms.tagged_words import TaggedWords, Tags
+from foveate.models.text import CAUSAL
 from foveate.tasks.start.parts import LanguageModelBody
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Training
@@ -10,7 +11,7 @@ TASK = Task(
     name="tag",
     about="Train a tagger, which gives each word of a sentence a tag, such as its part of speech.\n\n    "
     "A BERT reads a word by its pieces, and the first one gives the tag.",
-    families=("rnn-encoder", "transformer-encoder", "bert", "gpt", "gpt-neox", "llama", "xlnet"),
+    families=("rnn-encoder", "transformer-encoder", "bert", *CAUSAL, "xlnet"),
     head="tokens",
     reads=TaggedWords(),
     writes=Tags(),

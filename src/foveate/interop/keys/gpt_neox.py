@@ -6,6 +6,7 @@ from typing import Any
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, JoinedByHead, KeyMap
 from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
+from foveate.interop.rotary_fields import read_rotary, read_share, write_rotary
 from foveate.models.text.gpt_neox import GPTNeoXConfig
 
 _LAYER = {
@@ -45,7 +46,7 @@ def read_config(values: Mapping[str, Any], where: str) -> GPTNeoXConfig:
     read = ConfigReader(values, where)
     read.require(attention_bias=True)
     width, heads = read.get("hidden_size", 6144), read.get("num_attention_heads", 64)
-    share = read.rotary_share(0.25)
+    share = read_share(read, 0.25)
     return GPTNeoXConfig(
         vocabulary=read.get("vocab_size", 50432),
         width=width,
@@ -56,7 +57,7 @@ def read_config(values: Mapping[str, Any], where: str) -> GPTNeoXConfig:
         activation=read.choice("hidden_act", "gelu", _ACTIVATIONS),
         parallel=read.get("use_parallel_residual", True),
         rotary_width=int(width // heads * share),
-        rotary_base=read.rotary_base(10_000.0),
+        **read_rotary(read, 10_000.0, 2048),
         epsilon=read.get("layer_norm_eps", 1e-5),
         dropout=read.get("hidden_dropout", 0.0),
         attention_dropout=read.get("attention_dropout", 0.0),
@@ -88,6 +89,7 @@ def write_config(config: GPTNeoXConfig) -> dict[str, Any]:
         "use_parallel_residual": config.parallel,
         "rotary_pct": share,
         "rotary_emb_base": config.rotary_base,
+        **write_rotary(config),
         "layer_norm_eps": config.epsilon,
         "hidden_dropout": config.dropout,
         "attention_dropout": config.attention_dropout,

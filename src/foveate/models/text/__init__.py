@@ -2,6 +2,11 @@
 
 from foveate.models.family import Family
 
+CAUSAL = (
+    *("gpt", "gpt-neox", "gpt-j", "opt", "llama", "mistral", "qwen2", "qwen3", "smollm3", "gemma2", "olmo2", "phi3"),
+)
+"""The families of `causal_language_model.py`."""
+
 FAMILIES = (
     Family(
         "attentive-reader",
@@ -17,11 +22,11 @@ FAMILIES = (
         {
             "bert-tiny": (5_413_440, "4 blocks, width 256, 4 heads: for a laptop"),
             "bert-mini": (1_445_824, "2 blocks, width 128, 4 heads, pre-norm, rotary positions: learns in minutes"),
-            "minilm-l6": (14_073_536, "6 blocks, width 384, 12 heads (Wang et al. 2020)"),
-            "bert-base": (92_194_880, "12 blocks, width 768, 12 heads (Devlin et al. 2019)"),
-            "bert-large": (312_089_408, "24 blocks, width 1024, 16 heads"),
-            "roberta-base": (92_195_648, "12 blocks, width 768, 12 heads (Liu et al. 2019)"),
-            "roberta-large": (312_090_432, "24 blocks, width 1024, 16 heads"),
+            "minilm-l6": (22_744_506, "6 blocks, width 384, 12 heads (Wang et al. 2020)"),
+            "bert-base": (109_514_298, "12 blocks, width 768, 12 heads (Devlin et al. 2019)"),
+            "bert-large": (335_174_458, "24 blocks, width 1024, 16 heads"),
+            "roberta-base": (124_697_433, "12 blocks, width 768, 12 heads (Liu et al. 2019)"),
+            "roberta-large": (355_412_057, "24 blocks, width 1024, 16 heads"),
         },
     ),
     Family(
@@ -49,23 +54,36 @@ FAMILIES = (
             "gpt-conditioned": (5_469_952, "The same with a condition"),
             "gpt1-tiny": (5_469_184, "The same, post-norm as GPT-1"),
             "gpt3-tiny": (5_469_696, "The same, every second block banded as in GPT-3"),
-            "gpt1": (91_591_680, "12 blocks, width 768, 12 heads, post-norm (Radford et al. 2018)"),
-            "gpt2": (91_986_432, "12 blocks, width 768, 12 heads (Radford et al. 2019)"),
-            "gpt2-medium": (311_552_000, "24 blocks, width 1024, 16 heads"),
-            "gpt2-large": (719_941_120, "36 blocks, width 1280, 20 heads"),
-            "gpt2-xl": (1_490_000_000, "48 blocks, width 1600, 25 heads"),
-            "megatron-8.3b": (8_184_330_240, "72 blocks, width 3072, 32 heads (Shoeybi et al. 2019)"),
-            "turing-nlg-17b": (16_996_999_936, "78 blocks, width 4256, 28 heads (Microsoft 2020)"),
-            "gopher-280b": (279_321_001_984, "80 blocks, width 16384, 128 heads, relative positions (Rae et al. 2021)"),
-            "gpt3-175b": (174_085_005_312, "96 blocks, width 12288, every second one banded (Brown et al. 2020)"),
+            "gpt1": (116_534_784, "12 blocks, width 768, 12 heads, post-norm (Radford et al. 2018)"),
+            "gpt2": (124_439_808, "12 blocks, width 768, 12 heads (Radford et al. 2019)"),
+            "gpt2-medium": (354_823_168, "24 blocks, width 1024, 16 heads"),
+            "gpt2-large": (774_030_080, "36 blocks, width 1280, 20 heads"),
+            "gpt2-xl": (1_557_611_200, "48 blocks, width 1600, 25 heads"),
+            "megatron-8.3b": (8_317_040_640, "72 blocks, width 3072, 32 heads (Shoeybi et al. 2019)"),
+            "turing-nlg-17b": (17_176_845_728, "78 blocks, width 4256, 28 heads (Microsoft 2020)"),
+            "gopher-280b": (279_714_217_984, "80 blocks, width 16384, 128 heads, relative positions (Rae et al. 2021)"),
+            "gpt3-175b": (174_604_259_328, "96 blocks, width 12288, every second one banded (Brown et al. 2020)"),
         },
     ),
     Family(
         "gpt-neox",
         "foveate.models.text.gpt_neox",
         {
-            "gpt-neox-20b": (20_033_163_264, "44 blocks, width 6144, 64 heads (Black et al. 2022)"),
-            "pythia-70m": (27_107_328, "6 blocks, width 512, 8 heads (Biderman et al. 2023)"),
+            "gpt-neox-20b": (20_554_567_680, "44 blocks, width 6144, 64 heads (Black et al. 2022)"),
+            "pythia-70m": (70_426_624, "6 blocks, width 512, 8 heads (Biderman et al. 2023)"),
+        },
+    ),
+    Family(
+        "gpt-j",
+        "foveate.models.text.gpt_j",
+        {"gpt-j-6b": (6_050_882_784, "28 blocks, width 4096, 16 heads (Wang and Komatsuzaki 2021)")},
+    ),
+    Family(
+        "gemma2",
+        "foveate.models.text.gemma2",
+        {
+            "gemma2-2b": (2_614_341_888, "26 blocks, width 2304, 8 heads in 4 groups, tied (Gemma Team 2024)"),
+            "gemma2-9b": (9_241_705_984, "42 blocks, width 3584, 16 heads in 8 groups, tied"),
         },
     ),
     Family(
@@ -82,9 +100,47 @@ FAMILIES = (
         "llama",
         "foveate.models.text.llama",
         {
-            "llama-7b": (6_541_807_616, "32 blocks, width 4096, 32 heads (Touvron et al. 2023)"),
-            "smollm2-135m": (110_811_456, "30 blocks, width 576, 9 heads in 3 groups, tied (Allal et al. 2025)"),
+            "llama-7b": (6_738_415_616, "32 blocks, width 4096, 32 heads (Touvron et al. 2023)"),
+            "llama3.2-1b": (1_235_814_400, "16 blocks, width 2048, 32 heads in 8 groups, tied (Meta 2024)"),
+            "smollm2-135m": (134_515_008, "30 blocks, width 576, 9 heads in 3 groups, tied (Allal et al. 2025)"),
         },
+    ),
+    Family(
+        "mistral",
+        "foveate.models.text.mistral",
+        {"mistral-7b": (7_241_732_096, "32 blocks, width 4096, 32 heads in 8 groups, windows (Jiang et al. 2023)")},
+    ),
+    Family(
+        "olmo2",
+        "foveate.models.text.olmo2",
+        {
+            "olmo2-1b": (1_484_916_736, "16 blocks, width 2048, 16 heads (OLMo Team 2025)"),
+            "olmo2-7b": (7_298_617_344, "32 blocks, width 4096, 32 heads"),
+        },
+    ),
+    Family(
+        "opt",
+        "foveate.models.text.opt",
+        {
+            "opt-125m": (125_239_296, "12 blocks, width 768, 12 heads (Zhang et al. 2022)"),
+            "opt-1.3b": (1_315_758_080, "24 blocks, width 2048, 32 heads"),
+            "opt-6.7b": (6_658_473_984, "32 blocks, width 4096, 32 heads"),
+        },
+    ),
+    Family(
+        "phi3",
+        "foveate.models.text.phi3",
+        {"phi3-mini": (3_821_079_552, "32 blocks, width 3072, 32 heads, windows (Abdin et al. 2024)")},
+    ),
+    Family(
+        "qwen2",
+        "foveate.models.text.qwen2",
+        {"qwen2-0.5b": (494_032_768, "24 blocks, width 896, 14 heads in 2 groups, tied (Yang et al. 2024)")},
+    ),
+    Family(
+        "qwen3",
+        "foveate.models.text.qwen3",
+        {"qwen3-0.6b": (596_049_920, "28 blocks, width 1024, 16 heads in 8 groups, tied (Yang et al. 2025)")},
     ),
     Family(
         "rnn-autoencoder",
@@ -116,8 +172,8 @@ FAMILIES = (
         {
             "rnn-language": (3_389_760, "LSTM for a laptop, with tied embeddings"),
             "rnn-conditioned": (3_430_752, "The same with a condition as an input of every step"),
-            "rnn-language-medium": (17_178_400, "LSTM of medium size (Zaremba et al. 2014)"),
-            "rnn-language-large": (60_032_000, "LSTM of large size (Zaremba et al. 2014)"),
+            "rnn-language-medium": (19_780_400, "LSTM of medium size (Zaremba et al. 2014)"),
+            "rnn-language-large": (66_034_000, "LSTM of large size (Zaremba et al. 2014)"),
         },
         attending=(),
     ),
@@ -132,9 +188,9 @@ FAMILIES = (
             "rnn-local": (7_664_192, "LSTM in a window with a predicted centre, else as rnn-luong (Luong et al. 2015)"),
             "rnn-hard": (7_172_161, "GRU with hard attention, trained by REINFORCE (Xu et al. 2015)"),
             "rnn-monotonic": (7_171_905, "GRU with monotonic attention, from left to right (Raffel et al. 2017)"),
-            "sutskever-2014": (88_072_000, "4 LSTMs of 1,000, source reversed, one vector (Sutskever et al. 2014)"),
-            "bahdanau-2015": (43_150_000, "GRUs of 1,000 each way, maxout of 500 (Bahdanau et al. 2015)"),
-            "luong-2015": (95_073_000, "4 LSTMs of 1,000, source reversed, input feeding (Luong et al. 2015)"),
+            "sutskever-2014": (384_144_000, "4 LSTMs of 1,000, source reversed, one vector (Sutskever et al. 2014)"),
+            "bahdanau-2015": (81_452_000, "GRUs of 1,000 each way, maxout of 500 (Bahdanau et al. 2015)"),
+            "luong-2015": (221_115_000, "4 LSTMs of 1,000, source reversed, input feeding (Luong et al. 2015)"),
         },
         attending=(
             "rnn-bahdanau",
@@ -157,13 +213,18 @@ FAMILIES = (
         attending=("siamese-attentive",),
     ),
     Family(
+        "smollm3",
+        "foveate.models.text.smollm3",
+        {"smollm3-3b": (3_075_098_624, "36 blocks, width 2048, 16 heads in 4 groups, tied (Bakouch et al. 2025)")},
+    ),
+    Family(
         "transformer",
         "foveate.models.text.transformer",
         {
             "transformer-tiny": (3_373_568, "4+4 blocks, width 128, 4 heads, pre-norm: for a laptop"),
             "speaker-tiny": (1_872_672, "1+2 blocks, width 96, 4 heads: reads characters and writes audio tokens"),
-            "transformer-base": (48_234_496, "6+6 blocks, width 512, 8 heads (Vaswani et al. 2017, base)"),
-            "transformer-large": (184_549_376, "6+6 blocks, width 1024, 16 heads (Vaswani et al. 2017, big)"),
+            "transformer-base": (63_082_496, "6+6 blocks, width 512, 8 heads (Vaswani et al. 2017, base)"),
+            "transformer-large": (214_245_376, "6+6 blocks, width 1024, 16 heads (Vaswani et al. 2017, big)"),
         },
     ),
     Family(
@@ -187,8 +248,8 @@ FAMILIES = (
         "foveate.models.text.xlnet",
         {
             "xlnet-tiny": (5_478_464, "4 blocks, width 256, 4 heads: for a laptop"),
-            "xlnet-base": (98_294_336, "12 blocks, width 768, 12 heads (Yang et al. 2019)"),
-            "xlnet-large": (335_700_800, "24 blocks, width 1024, 16 heads (Yang et al. 2019)"),
+            "xlnet-base": (116_750_336, "12 blocks, width 768, 12 heads (Yang et al. 2019)"),
+            "xlnet-large": (360_300_800, "24 blocks, width 1024, 16 heads (Yang et al. 2019)"),
         },
     ),
 )

@@ -197,3 +197,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "roberta-base": _ROBERTA,
     "roberta-large": {**_ROBERTA, **_LARGE},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    **{name: {"vocabulary": 30_522} for name in ("bert-base", "bert-large", "minilm-l6")},
+    **{name: {"vocabulary": 50_265} for name in ("roberta-base", "roberta-large")},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -33,10 +33,16 @@ class CausalLanguageModelConfig(StackConfig):
 
     vocabulary: FromData
     """Size of the vocabulary."""
-    norm: Literal["post", "pre"] = "pre"
+    norm: Literal["post", "pre", "output", "sandwich"] = "pre"
     activation_dropout: float | None = 0.0
     tie: bool = True
     """Use the embeddings as the weights of the output layer too."""
+    scale_embeddings: bool = False
+    """Multiply embeddings by the root of the width (Gemma)."""
+    output_bias: bool = False
+    """Bias in the layer that predicts tokens (GPT-J)."""
+    logit_cap: float | None = None
+    """Limit of the logits of tokens, cap * tanh(logit / cap) (Gemma 2); by default none."""
     head: Literal["words", "text", "tokens"] = "words"
     """What is predicted: the next token, a label of the whole text, or a label of each token."""
     classes: FromData = 2
@@ -84,9 +90,9 @@ class CausalLanguageModel(nn.Module):
             tie_output(self.output, self.embedding)
 
     def output_layer(self) -> nn.Linear:
-        """The layer that makes logits of hidden states: of words, which has no bias, or of labels."""
+        """The layer that makes logits of hidden states: of words or of labels."""
         config, words = self.config, self.config.head == "words"
-        bias = config.label_bias and not words
+        bias = config.output_bias if words else config.label_bias
         return nn.Linear(config.width, config.vocabulary if words else config.classes, bias=bias)
 
     def forward(
@@ -115,7 +121,12 @@ class CausalLanguageModel(nn.Module):
             hidden = text_vector(hidden, lengths, self.config.pooling, padding_side)[:, None]
         elif places is not None:
             hidden = hidden.gather(1, places[..., None].expand(-1, -1, hidden.shape[-1]))
-        return Output(self.output(hidden))
+        return Output(self.logits(hidden))
+
+    def logits(self, hidden: Float[Tensor, "*places C"]) -> Float[Tensor, "*places N"]:
+        """The logits of hidden states."""
+        logits, cap = self.output(hidden), self.config.logit_cap
+        return cap * torch.tanh(logits / cap) if cap is not None and self.config.head == "words" else logits
 
     def hidden(
         self,
@@ -138,7 +149,7 @@ class CausalLanguageModel(nn.Module):
         return self._prefill(tokens, lengths, padding_side)
 
     def step(self, tokens: Int[Tensor, "R"], state: TextState) -> Float[Tensor, "R N"]:
-        return self.output(self.read(tokens[:, None], state)[:, 0])
+        return self.logits(self.read(tokens[:, None], state)[:, 0])
 
     def _prefill(
         self,
@@ -158,7 +169,7 @@ class CausalLanguageModel(nn.Module):
             tokens = align_right(tokens, padding)
         past = self.stack.memories(self.embedding.weight.new_empty(*tokens.shape, self.config.width))
         state = TextState(past, padding, added)
-        return self.output(self.read(tokens, state)[:, -1]), state
+        return self.logits(self.read(tokens, state)[:, -1]), state
 
     def read(self, tokens: Int[Tensor, "R T"], state: TextState) -> Float[Tensor, "R T C"]:
         """The hidden states of tokens after those of the state, if that has any; adds theirs to it."""
@@ -171,6 +182,7 @@ class CausalLanguageModel(nn.Module):
             columns = torch.arange(start, start + tokens.shape[1], device=tokens.device)
             places = (columns - state.padding[:, None]).clamp(min=0)
         x = self.embedding(tokens)
+        x = x * self.config.width**0.5 if self.config.scale_embeddings else x
         return self.stack(x if state.added is None else x + state.added, mask, places, state.past or None)
 
 

@@ -113,3 +113,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gopher-280b": _sizes(80, 16384, 128, positions="relative-projected", norm_kind="rms", max_length=2048),
     "gpt3-175b": _sizes(96, 12288, 96, max_length=2048, window=255, window_every=2),
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    "gpt1": {"vocabulary": 40_478},
+    **{
+        name: {"vocabulary": 50_257}
+        for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "turing-nlg-17b", "gpt3-175b")
+    },
+    "megatron-8.3b": {"vocabulary": 51_200},
+    "gopher-280b": {"vocabulary": 32_000},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

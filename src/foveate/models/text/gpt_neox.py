@@ -36,3 +36,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gpt-neox-20b": {},
     "pythia-70m": {"layers": 6, "width": 512, "heads": 8, "feedforward": 2048, "rotary_width": 16},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    "gpt-neox-20b": {"vocabulary": 50_432},
+    "pythia-70m": {"vocabulary": 50_304},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

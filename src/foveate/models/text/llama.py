@@ -1,11 +1,13 @@
 """Llama (Touvron et al. 2023, https://arxiv.org/abs/2302.13971): RMSNorm, SwiGLU, rotary positions, no biases; since
-Llama 2, heads in groups that share keys and values. SmolLM2 (Allal et al. 2025, https://arxiv.org/abs/2502.02737) is
+Llama 2, heads in groups that share keys and values; since Llama 3.1, positions scaled for longer texts (Grattafiori et
+al. 2024, https://arxiv.org/abs/2407.21783). SmolLM2 (Allal et al. 2025, https://arxiv.org/abs/2502.02737) is
 built alike."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from foveate.models.text.causal_language_model import CausalLanguageModel, CausalLanguageModelConfig
+from foveate.nn.rotary import RotaryScaling
 
 
 @dataclass(kw_only=True)
@@ -16,9 +18,9 @@ class LlamaConfig(CausalLanguageModelConfig):
     heads: int = 32
     feedforward: int = 11008
     layers: int = 32
-    norm_kind: Literal["layer", "rms"] = "rms"
+    norm_kind: Literal["layer", "rms", "rms-shifted"] = "rms"
     epsilon: float = 1e-6
-    activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "silu"
+    activation: Literal["relu", "gelu", "gelu-tanh", "gelu-sigmoid", "silu"] = "silu"
     gated: bool = True
     bias: bool = False
     positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "rotary"
@@ -37,6 +39,18 @@ MODEL, CONFIG = Llama, LlamaConfig
 
 PRESETS: dict[str, dict[str, Any]] = {
     "llama-7b": {},
+    "llama3.2-1b": {
+        "width": 2048,
+        "heads": 32,
+        "key_value_heads": 8,
+        "feedforward": 8192,
+        "layers": 16,
+        "epsilon": 1e-5,
+        "rotary_base": 500_000.0,
+        "rotary_scaling": RotaryScaling("llama3", 32.0),
+        "max_length": 131_072,
+        "tie": True,
+    },
     "smollm2-135m": {
         "width": 576,
         "heads": 9,
@@ -49,3 +63,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "tie": True,
     },
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    "llama-7b": {"vocabulary": 32_000},
+    "llama3.2-1b": {"vocabulary": 128_256},
+    "smollm2-135m": {"vocabulary": 49_152},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

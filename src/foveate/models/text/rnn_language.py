@@ -123,3 +123,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "rnn-language-medium": {"embedding": 650, "width": 650, "layers": 2, "dropout": 0.5},
     "rnn-language-large": {"embedding": 1500, "width": 1500, "layers": 2, "dropout": 0.65},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    **{name: {"vocabulary": 10_000} for name in ("rnn-language-medium", "rnn-language-large")},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -240,3 +240,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 TRAINING = {name: LARGE if name.endswith(("2014", "2015")) else TRAINED for name in PRESETS}
 """The settings of training that suit a preset, where they differ from its task's."""
+
+SIZES: dict[str, dict[str, int]] = {
+    "sutskever-2014": {"src_vocab": 160_000, "tgt_vocab": 80_000},
+    "bahdanau-2015": {"src_vocab": 30_000, "tgt_vocab": 30_000},
+    "luong-2015": {"src_vocab": 50_000, "tgt_vocab": 50_000},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

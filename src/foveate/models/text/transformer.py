@@ -175,3 +175,8 @@ TRAINING = {
     "transformer-tiny": TRAINED,
 }
 """The settings of training that suit a preset, where they differ from its task's."""
+
+SIZES: dict[str, dict[str, int]] = {
+    **{name: {"src_vocab": 37_000, "tgt_vocab": 37_000} for name in ("transformer-base", "transformer-large")},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -169,3 +169,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "xlnet-base": {},
     "xlnet-large": {"width": 1024, "heads": 16, "feedforward": 4096, "layers": 24},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    **{name: {"vocabulary": 32_000} for name in ("xlnet-base", "xlnet-large")},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -12,9 +12,9 @@ FAMILIES = (
         "alexnet",
         "foveate.models.vision.alexnet",
         {
-            "alexnet": (56_876_418, "8 layers in two towers (Krizhevsky et al. 2012)"),
+            "alexnet": (60_965_224, "8 layers in two towers (Krizhevsky et al. 2012)"),
             "alexnet-one-tower": (
-                57_012_034,
+                61_100_840,
                 "8 layers in one tower, without response normalization (Krizhevsky 2014): the public weights' sizes",
             ),
             "alexnet-small-images": (710_978, "8 layers in two towers, for images from 15 x 15 pixels"),
@@ -34,8 +34,8 @@ FAMILIES = (
         "convnext",
         "foveate.models.vision.convnext",
         {
-            "convnext-tiny": (27_821_666, "18 blocks, width 96 to 768 (Liu et al. 2022)"),
-            "convnext-base": (87_568_514, "36 blocks, width 128 to 1024"),
+            "convnext-tiny": (28_589_128, "18 blocks, width 96 to 768 (Liu et al. 2022)"),
+            "convnext-base": (88_591_464, "36 blocks, width 128 to 1024"),
             "convnext-small-images": (1_065_938, "8 blocks, width 48 to 192, for images from 8 x 8 pixels"),
         },
         attending=(),
@@ -45,7 +45,7 @@ FAMILIES = (
         "foveate.models.vision.detr",
         {
             "detr-resnet50": (
-                41_555_015,
+                41_577_888,
                 "ResNet-50 and 6+6 layers, 100 queries, as in the paper (Carion et al. 2020)",
             ),
             "detr-tiny": (
@@ -66,7 +66,7 @@ FAMILIES = (
         "efficientnet",
         "foveate.models.vision.efficientnet",
         {
-            "efficientnet-lite0": (3_373_570, "4.7 M parameters, made for 224 x 224 pixels (Tan and Le 2019)"),
+            "efficientnet-lite0": (4_652_008, "4.7 M parameters, made for 224 x 224 pixels (Tan and Le 2019)"),
             "efficientnet-lite0-16": (
                 700_994,
                 "Its first five stages, a sixteenth of the rows and columns: for detection",
@@ -78,9 +78,9 @@ FAMILIES = (
         "googlenet",
         "foveate.models.vision.googlenet",
         {
-            "googlenet": (5_975_602, "22 layers, 9 inception modules (Szegedy et al. 2015)"),
+            "googlenet": (6_998_552, "22 layers, 9 inception modules (Szegedy et al. 2015)"),
             "googlenet-batch-norm": (
-                5_601_954,
+                6_624_904,
                 "The same with batch norm and no 5x5 kernels: the public weights' sizes",
             ),
             "googlenet-small-images": (370_522, "A quarter of the width, batch norm: for images from 8 x 8 pixels"),
@@ -105,8 +105,8 @@ FAMILIES = (
         "mvit",
         "foveate.models.vision.mvit",
         {
-            "mvitv2-tiny": (23_405_858, "10 blocks, width 96 to 768, pooled attention (Li et al. 2022)"),
-            "mvitv2-base": (50_705_282, "24 blocks, width 96 to 768"),
+            "mvitv2-tiny": (24_173_320, "10 blocks, width 96 to 768, pooled attention (Li et al. 2022)"),
+            "mvitv2-base": (51_472_744, "24 blocks, width 96 to 768"),
             "mvitv2-nano": (
                 1_105_850,
                 "5 blocks, width 48 to 192, patches every 2 pixels: for small images, such as 28 x 28",
@@ -125,13 +125,13 @@ FAMILIES = (
         "resnet",
         "foveate.models.vision.resnet",
         {
-            "resnet18": (11_177_538, "18 layers (He et al. 2016)"),
-            "resnet34": (21_285_698, "34 layers"),
-            "resnet50": (23_512_130, "50 layers, bottleneck blocks"),
-            "resnet101": (42_504_258, "101 layers, bottleneck blocks"),
-            "resnet152": (58_147_906, "152 layers, bottleneck blocks"),
+            "resnet18": (11_689_512, "18 layers (He et al. 2016)"),
+            "resnet34": (21_797_672, "34 layers"),
+            "resnet50": (25_557_032, "50 layers, bottleneck blocks"),
+            "resnet101": (44_549_160, "101 layers, bottleneck blocks"),
+            "resnet152": (60_192_808, "152 layers, bottleneck blocks"),
             "resnet-light": (137_762, "6 layers, a place for 8 x 8 pixels: fast, for images of about 64 x 64 pixels"),
-            "plain34": (21_111_874, "34 layers without shortcuts, to compare with"),
+            "plain34": (21_623_848, "34 layers without shortcuts, to compare with"),
             "resnet14": (699_426, "13 convolutions, width 32 to 128: a feature map of images of about 128 x 128"),
             "resnet20": (269_202, "20 layers for small images (He et al. 2016, section 4.2)"),
             "resnet56": (852_498, "56 layers for small images"),
@@ -164,8 +164,8 @@ FAMILIES = (
         "swin",
         "foveate.models.vision.swin",
         {
-            "swin-tiny": (27_520_892, "12 blocks, width 96 to 768, windows of 7 x 7 patches (Liu et al. 2021)"),
-            "swin-base": (86_745_274, "24 blocks, width 128 to 1024"),
+            "swin-tiny": (28_288_354, "12 blocks, width 96 to 768, windows of 7 x 7 patches (Liu et al. 2021)"),
+            "swin-base": (87_768_224, "24 blocks, width 128 to 1024"),
             "swin-nano": (
                 528_896,
                 "6 blocks, width 48 and 96, patches of 2 x 2 pixels: for small images, such as 28 x 28",
@@ -176,8 +176,8 @@ FAMILIES = (
         "vgg",
         "foveate.models.vision.vgg",
         {
-            "vgg16": (134_268_738, "16 layers (Simonyan and Zisserman 2015)"),
-            "vgg19": (139_578_434, "19 layers"),
+            "vgg16": (138_357_544, "16 layers (Simonyan and Zisserman 2015)"),
+            "vgg19": (143_667_240, "19 layers"),
             "vgg-small-images": (635_938, "8 layers with batch norm, for images from 16 x 16 pixels"),
         },
         attending=(),
@@ -190,21 +190,21 @@ FAMILIES = (
             "deit3-nano": (1_204_354, "The same with layer scale, as DeiT III: for small images"),
             "vit-hybrid-tiny": (616_114, "3 layers, width 96, on the feature map of resnet20: for small images"),
             "vit-hybrid-base": (
-                110_178_370,
+                110_945_832,
                 "12 layers, width 768, on the feature map of resnet50 (Dosovitskiy et al. 2021)",
             ),
             "vit-light": (563_586, "4 layers, width 128, patches of 8 x 8 pixels: for images of about 64 x 64 pixels"),
-            "vit-base-16": (85_800_194, "12 layers, width 768, patches of 16 x 16 pixels (Dosovitskiy et al. 2021)"),
-            "vit-large-16": (303_303_682, "24 layers, width 1024, patches of 16 x 16 pixels"),
-            "deit3-small-16": (21_675_266, "12 layers, width 384, layer scale (DeiT III, Touvron et al. 2022)"),
-            "deit3-base-16": (85_817_858, "12 layers, width 768, layer scale (DeiT III)"),
+            "vit-base-16": (86_567_656, "12 layers, width 768, patches of 16 x 16 pixels (Dosovitskiy et al. 2021)"),
+            "vit-large-16": (304_326_632, "24 layers, width 1024, patches of 16 x 16 pixels"),
+            "deit3-small-16": (22_059_496, "12 layers, width 384, layer scale (DeiT III, Touvron et al. 2022)"),
+            "deit3-base-16": (86_585_320, "12 layers, width 768, layer scale (DeiT III)"),
         },
     ),
     Family(
         "zfnet",
         "foveate.models.vision.zfnet",
         {
-            "zfnet": (58_268_802, "8 layers (Zeiler and Fergus 2014)"),
+            "zfnet": (62_357_608, "8 layers (Zeiler and Fergus 2014)"),
             "zfnet-small-images": (997_698, "8 layers, for images from 18 x 18 pixels"),
         },
         attending=(),

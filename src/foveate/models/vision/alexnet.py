@@ -90,3 +90,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "dropout": 0.0,
     },
 }
+
+SIZES: dict[str, dict[str, int]] = {name: {"classes": 1000} for name in ("alexnet", "alexnet-one-tower")}
+"""The classes of ImageNet, which other data replaces."""

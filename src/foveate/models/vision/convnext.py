@@ -109,3 +109,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "convnext-base": {"blocks": (3, 3, 27, 3), "widths": (128, 256, 512, 1024), "depth_dropout": 0.5},
     "convnext-small-images": {"patch": 2, "blocks": (2, 4, 2), "widths": (48, 96, 192), "layer_scale": 1e-2},
 }
+
+SIZES: dict[str, dict[str, int]] = {name: {"classes": 1000} for name in ("convnext-tiny", "convnext-base")}
+"""The classes of ImageNet, which other data replaces."""

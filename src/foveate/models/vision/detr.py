@@ -230,3 +230,6 @@ TRAINING = {
     "detr-resnet50": TRAINED,
 }
 """The settings of training that suit a preset, where they differ from its task's."""
+
+SIZES: dict[str, dict[str, int]] = {"detr-resnet50": {"classes": 91}}
+"""The classes of COCO, which other data replaces."""

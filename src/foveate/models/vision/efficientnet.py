@@ -114,3 +114,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "efficientnet-lite0": {},
     "efficientnet-lite0-16": {"stages": 5},
 }
+
+SIZES: dict[str, dict[str, int]] = {"efficientnet-lite0": {"classes": 1000}}
+"""The classes of ImageNet, which other data replaces."""

@@ -180,3 +180,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "googlenet-batch-norm": {"norm": "batch", "wide_kernel": 3, "last_pool": 2, "dropout": 0.2},
     "googlenet-small-images": {"norm": "batch", "stem": "3x3", "divisor": 4, "dropout": 0.2},
 }
+
+SIZES: dict[str, dict[str, int]] = {name: {"classes": 1000} for name in ("googlenet", "googlenet-batch-norm")}
+"""The classes of ImageNet, which other data replaces."""

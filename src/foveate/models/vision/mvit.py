@@ -152,3 +152,6 @@ TRAINING = {
     "mvitv2-nano": TRAINED,
 }
 """The settings of training that suit a preset, where they differ from its task's."""
+
+SIZES: dict[str, dict[str, int]] = {name: {"classes": 1000} for name in ("mvitv2-tiny", "mvitv2-base")}
+"""The classes of ImageNet, which other data replaces."""

@@ -148,3 +148,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "plain20": {**_SMALL, "blocks": (3, 3, 3), "shortcut": "none"},
     "plain56": {**_SMALL, "blocks": (9, 9, 9), "shortcut": "none"},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    name: {"classes": 1000} for name in ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "plain34")
+}
+"""The classes of ImageNet, which other data replaces."""

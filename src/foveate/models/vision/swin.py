@@ -138,3 +138,6 @@ TRAINING = {
     "swin-nano": TRAINED,
 }
 """The settings of training that suit a preset, where they differ from its task's."""
+
+SIZES: dict[str, dict[str, int]] = {name: {"classes": 1000} for name in ("swin-tiny", "swin-base")}
+"""The classes of ImageNet, which other data replaces."""

@@ -93,3 +93,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "hidden": 256,
     },
 }
+
+SIZES: dict[str, dict[str, int]] = {name: {"classes": 1000} for name in ("vgg16", "vgg19")}
+"""The classes of ImageNet, which other data replaces."""

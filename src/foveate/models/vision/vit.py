@@ -225,3 +225,9 @@ TRAINING = {
     "vit-light": TRAINED,
 }
 """The settings of training that suit a preset, where they differ from its task's."""
+
+SIZES: dict[str, dict[str, int]] = {
+    name: {"classes": 1000}
+    for name in ("vit-base-16", "vit-large-16", "vit-hybrid-base", "deit3-small-16", "deit3-base-16")
+}
+"""The classes of ImageNet, which other data replaces."""

@@ -83,3 +83,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "dropout": 0.0,
     },
 }
+
+SIZES: dict[str, dict[str, int]] = {"zfnet": {"classes": 1000}}
+"""The classes of ImageNet, which other data replaces."""

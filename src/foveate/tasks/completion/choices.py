@@ -134,7 +134,7 @@ class ChoiceScorer:
                 for place in contexts[context]:
                     row = rows[place]
                     begin = len(row.tokens) - row.answer - shared - 1
-                    logits = self.model.output(hidden[number, begin : begin + row.answer]).float()
+                    logits = self.model.logits(hidden[number, begin : begin + row.answer]).float()
                     answer = torch.tensor(row.tokens[-row.answer :], device=device)
                     found[place] = float(logits.log_softmax(1).gather(1, answer[:, None]).sum())
         return found

@@ -159,6 +159,6 @@ def log_prob(model: CausalLanguageModel, tokens: Sequence[int], size: int) -> fl
         hidden = model.hidden(window)[0, done - begin - 1 : -1]
         labels = window[0, done - begin :]
         for part, wanted in zip(hidden.split(128), labels.split(128), strict=True):  # logits take memory
-            total += float(model.output(part).float().log_softmax(-1).gather(1, wanted[:, None]).sum())
+            total += float(model.logits(part).float().log_softmax(-1).gather(1, wanted[:, None]).sum())
         done = begin + window.shape[1]
     return total

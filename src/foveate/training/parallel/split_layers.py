@@ -78,6 +78,8 @@ def _check(model: nn.Module, parts: int) -> None:
     splits = 0
     for name, layer in model.named_modules():
         split = SPLITS.get(type(layer), Split())
+        if getattr(layer, "query_norm", None) is not None:
+            raise UserError(f"'{name}' normalizes queries and keys, which processes cannot split: use --parallel shard")
         for one in split.columns:
             linear = getattr(layer, one)
             if not isinstance(linear, nn.Linear):
