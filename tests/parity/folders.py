@@ -26,6 +26,7 @@ MASKED = {
     "words": "AutoModelForMaskedLM",
     "text": "AutoModelForSequenceClassification",
     "tokens": "AutoModelForTokenClassification",
+    "span": "AutoModelForQuestionAnswering",
     "none": "AutoModel",
 }
 
@@ -90,6 +91,50 @@ FOLDERS: dict[str, Folder] = {
     "bert": Folder(transformers.BertConfig(**BERT, max_position_embeddings=41), MASKED, ("<s>", "</s>"), MASK),
     "roberta": Folder(
         transformers.RobertaConfig(**BERT, max_position_embeddings=41, type_vocab_size=1, pad_token_id=1),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
+    "xlm-roberta": Folder(
+        transformers.XLMRobertaConfig(**BERT, max_position_embeddings=41, type_vocab_size=1, pad_token_id=1),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
+    "camembert": Folder(
+        transformers.CamembertConfig(**BERT, max_position_embeddings=41, type_vocab_size=1, pad_token_id=1),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
+    "distilbert": Folder(
+        transformers.DistilBertConfig(
+            vocab_size=53, n_heads=5, dim=20, n_layers=2, hidden_dim=28, max_position_embeddings=41
+        ),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
+    "electra": Folder(
+        transformers.ElectraConfig(**BERT, embedding_size=12, max_position_embeddings=41),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
+    "mpnet": Folder(
+        transformers.MPNetConfig(**BERT, max_position_embeddings=41, relative_attention_num_buckets=32),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
+    "modernbert": Folder(
+        transformers.ModernBertConfig(
+            **{**BERT, "num_hidden_layers": 4, "hidden_size": 30},
+            local_attention=6,
+            pad_token_id=1,
+            bos_token_id=0,
+            eos_token_id=2,
+        ),
         MASKED,
         ("<s>", "</s>"),
         MASK,

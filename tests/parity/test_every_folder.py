@@ -26,7 +26,7 @@ CASES = [(kind, head) for kind, folder in FOLDERS.items() for head in folder.hea
 
 SILENT = Console(file=StringIO())
 
-TASK_OF = {"words": "language", "text": "classify", "tokens": "tag", "pair": "pair", "none": "embed"}
+TASK_OF = {"words": "language", "text": "classify", "tokens": "tag", "pair": "pair", "span": "ask", "none": "embed"}
 
 TEXTS = ["the keeper lit the lamp", "counting each dawn", "up the stairs , up"]
 
@@ -70,6 +70,8 @@ def written(kind: str, head: str, place: Path) -> tuple[Path, Any]:
 
 
 def hidden_or_logits(output: Any) -> Tensor:
+    if hasattr(output, "start_logits"):
+        return torch.stack([output.start_logits, output.end_logits], -1)
     found: Tensor = output.logits if hasattr(output, "logits") else output.last_hidden_state
     return found
 

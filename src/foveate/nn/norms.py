@@ -1,6 +1,8 @@
 """Normalization of each vector of a sequence."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from torch import nn
 
@@ -11,8 +13,8 @@ Norm = Callable[[int], nn.Module]
 
 
 def norm(kind: str, epsilon: float = 1e-5) -> Norm:
-    """Returns the class of a norm: "layer" (Ba et al. 2016), or "rms", without mean and bias (Zhang and Sennrich
-    2019)."""
-    one_of("norm_kind", kind, ("layer", "rms"))
-    made = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}[kind]
-    return lambda width: made(width, eps=epsilon)
+    """Returns the class of a norm: "layer" (Ba et al. 2016), "layer-unbiased", which has no bias, or "rms", without mean
+    and bias (Zhang and Sennrich 2019)."""
+    kinds: dict[str, Any] = {"layer": nn.LayerNorm, "layer-unbiased": partial(nn.LayerNorm, bias=False), "rms": nn.RMSNorm}
+    one_of("norm_kind", kind, kinds)
+    return lambda width: kinds[kind](width, eps=epsilon)

@@ -1,9 +1,9 @@
 """A stack of self-attention blocks: what text encoders, language models and image models have in common."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -41,12 +41,17 @@ class StackConfig(HeadFields):
     """Blocks of the stack."""
     norm: Literal["post", "pre"] = "post"
     """Norm after each residual sum (the paper), or before each layer (more stable)."""
-    norm_kind: Literal["layer", "rms"] = "layer"
-    """LayerNorm, or RMSNorm, which has no mean and no bias."""
+    norm_kind: Literal["layer", "layer-unbiased", "rms"] = "layer"
+    """LayerNorm, LayerNorm without a bias, or RMSNorm, which has no mean and no bias."""
     epsilon: float = 1e-5
     """Added to the variance in each norm."""
     input_norm: bool = False
     """Normalize the input, positions included (BERT)."""
+    input_width: int | None = None
+    """Width of the input, of its positions and its norm, where a linear layer then makes it as wide as the model
+    (ELECTRA); by default that of the model."""
+    first_norm: bool = True
+    """With norms before layers, the first attention has one too (ModernBERT has none, because its input has)."""
     activation: Literal["relu", "gelu", "gelu-tanh", "gelu-sigmoid", "silu"] = "relu"
     """Activation function of the feed-forward layers."""
     gated: bool = False
@@ -68,8 +73,12 @@ class StackConfig(HeadFields):
     """Rotary positions: how much of each head's width turns; by default all of it."""
     rotary_base: float = 10_000.0
     """Rotary positions: the frequencies fall from 1 to almost 1 / rotary_base."""
+    window_rotary_base: float | None = None
+    """The rotary base of the blocks in which the window holds; by default that of all others."""
     window_every: int = 1
     """The window holds in every block (1), in every second one (2: alternating with dense ones, as in GPT-3), ..."""
+    window_layers: tuple[int, ...] | None = None
+    """The numbers of the blocks in which the window holds, from 1, where they are others than `window_every` says."""
     dropout: float = 0.1
     """Share of embeddings and layer outputs that is dropped in training."""
     attention_dropout: float = 0.0
@@ -87,7 +96,11 @@ class TransformerStack(nn.Module):
 
     blocks: Iterable[TransformerBlock]
 
-    def __init__(self, config: StackConfig) -> None:
+    def __init__(
+        self, config: StackConfig, distances: Any = None, attention: Callable[..., MultiHeadAttention] | None = None
+    ) -> None:
+        """`distances` is what all blocks are given as their bias, and `attention` makes their self-attention; by
+        default both are those of the config."""
         super().__init__()
         check_literals(config)
         if config.parallel and config.norm == "post":
@@ -96,27 +109,36 @@ class TransformerStack(nn.Module):
             raise UserError(f"positions {config.positions!r} need heads of equal width, without head_widths")
         if config.positions == "relative" and config.key_value_heads not in (None, config.heads):
             raise UserError("relative positions need as many key_value_heads as heads")
-        self.window, self.window_every = config.window, config.window_every
-        self.positions, self.distances = position_encoding(
+        self.window = config.window
+        self.near = _near_layers(config)
+        width = config.input_width or config.width
+        self.positions, own = position_encoding(
             config.positions,
-            config.width,
+            width,
             config.heads,
             config.max_length,
             config.position_join,
             config.position_offset or 0,
         )
+        self.distances = own if distances is None else distances
         concatenates = config.positions in ("sinusoidal", "learned") and config.position_join == "concatenate"
-        self.project = nn.Linear(2 * config.width, config.width) if concatenates else None
-        self.rotary = _rotary(config) if config.positions == "rotary" else None
-        self.input_norm = _norm(config)(config.width) if config.input_norm else None
+        self.project = nn.Linear(2 * width, width) if concatenates else None
+        self.rotary = _rotary(config, config.rotary_base) if config.positions == "rotary" else None
+        base = config.window_rotary_base
+        self.near_rotary = _rotary(config, base) if self.rotary is not None and base is not None else self.rotary
+        self.input_norm = _norm(config)(width) if config.input_norm else None
         self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(_block(config) for _ in range(config.layers))  # type: ignore[assignment]
+        self.widen = nn.Linear(width, config.width) if config.input_width not in (None, config.width) else None
+        blocks = (_block(config, attention) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(blocks)  # type: ignore[assignment]
+        if not config.first_norm:
+            self.blocks[0].around_self.norm = nn.Identity()  # type: ignore[index]
         # Post-norm blocks end with a norm of their own.
         self.norm = _norm(config)(config.width) if config.norm == "pre" else nn.Identity()
 
     def forward(
         self,
-        x: Float[Tensor, "B T C"],
+        x: Float[Tensor, "B T E"],
         mask: Mask | Tensor | None = None,
         places: Int[Tensor, "P T"] | None = None,
         past: list[Memory] | None = None,
@@ -131,18 +153,21 @@ class TransformerStack(nn.Module):
         x = self.positions(x, start, places)
         x = x if self.project is None else self.project(x)
         x = self.dropout(x if self.input_norm is None else self.input_norm(x))
+        x = x if self.widen is None else self.widen(x)
         bias = self.distances.with_start(start) if self.distances is not None and start else self.distances
-        rotation = None
-        if self.rotary is not None:
+        rotation = near_rotation = None
+        if self.rotary is not None and self.near_rotary is not None:
             if places is None:
                 places = torch.arange(start, start + x.shape[1], device=x.device)[None]
-            rotation = self.rotary(places, x.dtype)
+            rotation = near_rotation = self.rotary(places, x.dtype)
+            if self.near_rotary is not self.rotary:
+                near_rotation = self.near_rotary(places, x.dtype)
         near = mask
         if self.window is not None:
             near = window(self.window, start) if mask is None else window(self.window, start) & mask
         for number, block in enumerate(self.blocks):
-            seen = near if (number + 1) % self.window_every == 0 else mask
-            x = block(x, seen, bias, past[number] if past else None, rotation)
+            seen, turned = (near, near_rotation) if number + 1 in self.near else (mask, rotation)
+            x = block(x, seen, bias, past[number] if past else None, turned)
         return self.norm(x)
 
     def memories(self, x: Float[Tensor, "B T C"], expected: int = 0) -> list[Memory]:
@@ -154,17 +179,26 @@ def _norm(config: StackConfig) -> Norm:
     return norm(config.norm_kind, config.epsilon)
 
 
-def _rotary(config: StackConfig) -> Rotary:
+def _near_layers(config: StackConfig) -> frozenset[int]:
+    """The numbers of the blocks in which the window holds. Raises UserError for a block that is not there."""
+    if config.window_layers is None:
+        return frozenset(range(config.window_every, config.layers + 1, config.window_every))
+    if wrong := [number for number in config.window_layers if number > config.layers]:
+        raise UserError(f"window_layers names the block {wrong[0]}, but there are {config.layers}")
+    return frozenset(config.window_layers)
+
+
+def _rotary(config: StackConfig, base: float) -> Rotary:
     head_width = config.head_width or config.width // config.heads
     width = config.rotary_width or head_width
     if width > head_width:
         raise UserError(f"rotary_width is {width}, but a head has a width of {head_width} only")
-    return Rotary(width, config.rotary_base)
+    return Rotary(width, base)
 
 
-def _block(config: StackConfig) -> TransformerBlock:
-    kind = RelativeAttention if config.positions == "relative-projected" else MultiHeadAttention
-    attention = kind(
+def _block(config: StackConfig, attend: Callable[..., MultiHeadAttention] | None) -> TransformerBlock:
+    usual = RelativeAttention if config.positions == "relative-projected" else MultiHeadAttention
+    attention = (attend or usual)(
         config.width,
         config.heads,
         head_width=config.head_width,

@@ -35,5 +35,5 @@ def token_types(public: PublicModel) -> str | None:
     """What a model calls the types of its tokens; None if it has none."""
     config: Any = public.model.config
     if public.family == "bert":
-        return "token_types" if config.token_types > 1 else None
+        return "token_types" if (config.token_types or 0) > 1 else None
     return "segments" if public.family == "xlnet" else None
