@@ -139,6 +139,33 @@ FOLDERS: dict[str, Folder] = {
         ("<s>", "</s>"),
         MASK,
     ),
+    "deberta": Folder(
+        transformers.DebertaConfig(
+            **BERT,
+            max_position_embeddings=41,
+            max_relative_positions=5,
+            relative_attention=True,
+            position_biased_input=False,
+            pos_att_type=["c2p", "p2c"],
+        ),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
+    "deberta-v2": Folder(
+        transformers.DebertaV2Config(
+            **BERT,
+            max_position_embeddings=41,
+            position_buckets=6,
+            relative_attention=True,
+            pos_att_type="p2c|c2p",
+            share_att_key=True,
+            norm_rel_ebd="layer_norm",
+        ),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
     "xlnet": Folder(
         transformers.XLNetConfig(vocab_size=53, d_model=20, n_layer=2, n_head=5, d_inner=28),
         {

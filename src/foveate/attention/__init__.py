@@ -2,6 +2,7 @@
 
 from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, BucketedPosition, Gaussian, LinearDistance, RelativeKeys, RelativePosition
+from foveate.attention.disentangled import Disentangled, Distances
 from foveate.attention.grid_biases import RelativeGridKeys, RelativeGridPosition
 from foveate.attention.grid_masks import grid_window
 from foveate.attention.hooks import intercept
@@ -21,6 +22,8 @@ __all__ = [
     "Biaffine",
     "Bias",
     "BucketedPosition",
+    "Disentangled",
+    "Distances",
     "Dot",
     "Gaussian",
     "Hard",

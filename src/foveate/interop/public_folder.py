@@ -31,6 +31,8 @@ MODEL_TYPES = {
     "electra": "foveate.interop.keys.bert",
     "mpnet": "foveate.interop.keys.bert",
     "modernbert": "foveate.interop.keys.modernbert",
+    "deberta": "foveate.interop.keys.deberta",
+    "deberta-v2": "foveate.interop.keys.deberta",
     "gpt2": "foveate.interop.keys.gpt",
     "openai-gpt": "foveate.interop.keys.gpt",
     "gpt_neox": "foveate.interop.keys.gpt_neox",

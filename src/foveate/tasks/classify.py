@@ -37,7 +37,7 @@ class Classifier(Skill):
 TASK = Task(
     name="classify",
     about="Train a classifier, which gives a whole text one of several labels.",
-    families=("rnn-encoder", "transformer-encoder", "bert", "gpt", "gpt-neox", "llama", "xlnet"),
+    families=("rnn-encoder", "transformer-encoder", "bert", "deberta", "gpt", "gpt-neox", "llama", "xlnet"),
     head="text",
     reads=Text(),
     writes=Label(),

@@ -12,7 +12,7 @@ TASK = Task(
     about="""Train a reward model: the better text of each pair is to get the larger number.
 
     `foveate train rlhf` then tunes a language model to please it.""",
-    families=("rnn-encoder", "transformer-encoder", "bert", "gpt", "gpt-neox", "llama"),
+    families=("rnn-encoder", "transformer-encoder", "bert", "deberta", "gpt", "gpt-neox", "llama"),
     head="text",
     reads=JudgedText(),
     writes=Reward(),

@@ -10,7 +10,7 @@ TASK = Task(
     name="tag",
     about="Train a tagger, which gives each word of a sentence a tag, such as its part of speech.\n\n    "
     "A BERT reads a word by its pieces, and the first one gives the tag.",
-    families=("rnn-encoder", "transformer-encoder", "bert", "gpt", "gpt-neox", "llama", "xlnet"),
+    families=("rnn-encoder", "transformer-encoder", "bert", "deberta", "gpt", "gpt-neox", "llama", "xlnet"),
     head="tokens",
     reads=TaggedWords(),
     writes=Tags(),

@@ -22,6 +22,10 @@ FAMILIES = (
             "bert-large": (312_089_408, "24 blocks, width 1024, 16 heads"),
             "roberta-base": (92_195_648, "12 blocks, width 768, 12 heads (Liu et al. 2019)"),
             "roberta-large": (312_090_432, "24 blocks, width 1024, 16 heads"),
+            "distilbert": (1, "6 blocks, width 768, 12 heads (Sanh et al. 2019)"),
+            "electra-small": (1, "12 blocks, width 256, 4 heads, words of width 128 (Clark et al. 2020)"),
+            "mpnet-base": (1, "12 blocks, width 768, 12 heads (Song et al. 2020)"),
+            "modernbert-base": (1, "22 blocks, width 768, 12 heads, two of three with windows (Warner et al. 2024)"),
         },
     ),
     Family(
@@ -30,6 +34,17 @@ FAMILIES = (
         {
             "convolutional-tiny": (5_140_480, "4+3 convolutions, width 192: for a laptop (Gehring et al. 2017)"),
             "convolutional": (87_856_960, "20+20 convolutions, width 512 (Gehring et al. 2017, English-Romanian)"),
+        },
+    ),
+    Family(
+        "deberta",
+        "foveate.models.text.deberta",
+        {
+            "deberta-tiny": (1, "4 blocks, width 256, 4 heads: for a laptop"),
+            "deberta-base": (1, "12 blocks, width 768, 12 heads (He et al. 2021)"),
+            "deberta-v3-small": (1, "6 blocks, width 768, 12 heads (He et al. 2023)"),
+            "deberta-v3-base": (1, "12 blocks, width 768, 12 heads"),
+            "deberta-v3-large": (1, "24 blocks, width 1024, 16 heads"),
         },
     ),
     Family(
