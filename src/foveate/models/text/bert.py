@@ -179,14 +179,17 @@ class Bert(nn.Module):
         places: Int[Tensor, "B M"] | None = None,
         padding_side: Side = "right",
     ) -> Output:
-        """Logits at each token, (B, T, N) or (B, T, 2) of where an answer begins and ends, at the given `places` alone, (B, M, N), or of the text or pair, (B, 1, N);
-        the head vector gives (B, 1, C).
+        """Logits at each token, (B, T, N), at the given `places` alone, (B, M, N), or of the text or pair, (B, 1, N);
+        the head vector gives (B, 1, C), and span the logits of being the first and the last token of an answer,
+        (B, 2, T).
 
         `lengths` are needed where there is padding, `token_types` where there is a second text.
         """
         if self.config.head in ("text", "pair", "vector"):
             return Output(self.head(self.vector(tokens, lengths, token_types, padding_side)[:, None]))
         hidden = self.encode(tokens, lengths, token_types, padding_side)
+        if self.config.head == "span":
+            return Output(_inside(self.head(hidden).mT, lengths, padding_side))
         if places is not None:
             hidden = hidden.gather(1, places[..., None].expand(-1, -1, hidden.shape[-1]))
         return Output(self.head(hidden))
@@ -222,6 +225,18 @@ class Bert(nn.Module):
             x = x + self.token_types(torch.zeros_like(tokens) if token_types is None else token_types)
         return self.stack(x, mask, positions)
 
+
+def _inside(logits: Float[Tensor, "B P T"], lengths: Int[Tensor, "B"] | None, side: Side) -> Float[Tensor, "B P T"]:
+    """Logits of tokens, of which padding has no chance."""
+    if lengths is None:
+        return logits
+    places = torch.arange(logits.shape[-1], device=logits.device)
+    places = places if side == "right" else places.flip(0)
+    return logits.masked_fill((places >= lengths[:, None])[:, None], NO_CHANCE)
+
+
+NO_CHANCE = -10_000.0
+"""The logit of what cannot be: a number that half precision has, and after which a smoothed loss is finite."""
 
 MODEL, CONFIG = Bert, BertConfig
 

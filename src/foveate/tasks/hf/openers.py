@@ -6,10 +6,11 @@ from typing import Any
 from foveate import run_dir
 from foveate.interop.public_folder import head_of, layout_of
 from foveate.tasks.hf.pooling import embeds_sentences
+from foveate.tasks.hf.reader import MASKED
 from foveate.tasks.hf.texts import TextFolders
 
-LABELS = ("text", "tokens", "pair")
-"""The heads that give labels."""
+ANSWERS = ("text", "tokens", "pair", "span")
+"""The heads that give labels, or a part of the text."""
 
 
 def opener(folder: Path) -> Any:
@@ -22,7 +23,7 @@ def opener(folder: Path) -> Any:
         return Completer
     head, family = head_of(folder), layout_of(folder).family
     if embeds_sentences(folder) or head == "none":
-        return TextFolders("vector" if family == "bert" else "none")
-    if head in LABELS:
+        return TextFolders("vector" if family in MASKED else "none")
+    if head in ANSWERS:
         return TextFolders(head)
-    return {"bert": WordFiller, "xlnet": XLNetFiller}.get(family, Completer)
+    return {**dict.fromkeys(MASKED, WordFiller), "xlnet": XLNetFiller}.get(family, Completer)

@@ -8,6 +8,9 @@ from foveate.data.tokens.public_tokenizer import TOKENIZER, PublicTokenizer
 from foveate.interop.public_folder import PublicModel, check_tokenizer, read_folder
 from foveate.training.hardware import choose_device
 
+MASKED = ("bert", "deberta")
+"""The families of masked language models whose tokenizers are those of BERT and RoBERTa."""
+
 
 def open_public(folder: Path, device: str = "cpu") -> tuple[PublicModel, Any]:
     """The model of a folder with its head, in evaluation mode, and its tokenizer. Raises UserError, one line."""
@@ -22,9 +25,9 @@ def open_tokenizer(folder: Path, public: PublicModel) -> BertTokenizer | PublicT
     """A BERT's own, but where texts and words get labels by any other as well, such as that of an exported classifier.
     All other families read by any."""
     config: Any = public.model.config
-    if public.family != "bert":
+    if public.family not in MASKED:
         return PublicTokenizer.load(folder)
-    if config.head in ("text", "tokens") and (folder / TOKENIZER).is_file():
+    if config.head in ("text", "tokens", "span") and (folder / TOKENIZER).is_file():
         found = PublicTokenizer.load(folder)
         if all(found.number(name) is None for name in CLASS):
             return found
@@ -34,6 +37,6 @@ def open_tokenizer(folder: Path, public: PublicModel) -> BertTokenizer | PublicT
 def token_types(public: PublicModel) -> str | None:
     """What a model calls the types of its tokens; None if it has none."""
     config: Any = public.model.config
-    if public.family == "bert":
+    if public.family in MASKED:
         return "token_types" if (config.token_types or 0) > 1 else None
     return "segments" if public.family == "xlnet" else None

@@ -109,6 +109,7 @@ def settle(page: Any, values: Mapping[str, Any]) -> Recipe:
     if not isinstance(recipe.architecture, models.config_class(preset.family)):
         raise UserError(f"{recipe.start or 'the recipe'} has another architecture than {recipe.model}: name a --model")
     recipe.reads = recipe.reads.fit(recipe.architecture)
+    recipe.writes = recipe.writes.fit(recipe.architecture)
     predicts = getattr(recipe.architecture, "head", page.head)
     if page.head is not None and predicts != page.head:
         raise UserError(f"architecture.head is {predicts!r}, but the task {page.name} needs {page.head!r}")
