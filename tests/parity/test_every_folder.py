@@ -124,7 +124,15 @@ DATA = {
     "prose": "\n\n".join(f"The keeper lit the lamp {number % 9} . Each dawn up the stairs ." for number in range(40)),
 }
 
-DATA_OF = {"classify": "label", "tag": "tags", "pair": "pair", "reward": "better", "dpo": "better", "embed": "better", "ask": "asked"}
+DATA_OF = {
+    "classify": "label",
+    "tag": "tags",
+    "pair": "pair",
+    "reward": "better",
+    "dpo": "better",
+    "embed": "better",
+    "ask": "asked",
+}
 """What tasks learn from; all others from prose."""
 
 

@@ -21,7 +21,7 @@ class Distances:
     most: int
     """L: farther ones have the vector of the farthest."""
     longest: int | None = None
-    """With it, distances beyond L / 2 share vectors in ever larger buckets, of which the last ends here (DeBERTa-v2)."""
+    """With it, distances beyond L / 2 share vectors in ever larger buckets, and the last ends here (DeBERTa-v2)."""
 
     def __call__(self, distance: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
         if self.longest is not None:

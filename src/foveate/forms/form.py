@@ -132,11 +132,6 @@ class Form:
         parts = ((file, getattr(self, name)) for name, file in self.saved_apart.items())
         return {file: part.save for file, part in parts if part is not None}
 
-    def fit(self, architecture: Any) -> Any:
-        """This form with the settings that a model's config has the last word on; another one of the same settings
-        where the model needs that."""
-        return self
-
     @classmethod
     def load(cls: type[Own], values: Any, folder: Path, where: str) -> Own:
         """A form from the values of `as_json`, and the files of `files`. Raises UserError for what is damaged."""
@@ -181,6 +176,10 @@ class InputForm(Form):
     """What `places` counts, for messages."""
     by_files: ClassVar[bool] = False
     """Whether a training notes digests of its files, instead of one of its examples: a text may fill a disk."""
+
+    def fit(self: Own, architecture: Any) -> Own:
+        """This form with the settings that a model's config has the last word on."""
+        return self
 
     def learn(self: Own, train: Dataset[Any], architecture: Any) -> Own:
         """This form with the sizes and the vocabulary of the examples."""

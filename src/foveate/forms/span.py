@@ -54,7 +54,7 @@ class Window(NamedTuple):
     """Those of both, and around them (T,)."""
     first: int
     """The number in the text of its first token here."""
-    count: int
+    size: int
     """How many tokens of the text there are."""
 
 
@@ -87,7 +87,9 @@ class AskedRow(AskedText):
     def learn(self, train: Dataset[TextQuestion], architecture: Any) -> "AskedRow":
         """With the tokenizer of trained weights. Raises UserError where there are none."""
         if not isinstance(self.tokenizer, TextTokenizer):
-            raise UserError("a model that answers with a part of the text begins from trained weights: name them --from")
+            raise UserError(
+                "a model that answers with a part of the text begins from trained weights: name them --from"
+            )
         return self.for_model(architecture)
 
     def for_model(self, architecture: Any) -> "AskedRow":
@@ -170,7 +172,7 @@ class AskedRow(AskedText):
 def target_of(window: Window, passage: AskedPassage, span: Span) -> Span:
     """The places of the first and the last token of a span of the text; (0, 0) where a window has not all of it."""
     inside = [at for at, (start, end) in enumerate(passage.tokens) if end > span[0] and start < span[1]]
-    if not inside or inside[0] < window.first or inside[-1] >= window.first + window.count:
+    if not inside or inside[0] < window.first or inside[-1] >= window.first + window.size:
         return 0, 0
     return tuple(passage.begin + at - window.first for at in (inside[0], inside[-1]))  # type: ignore[return-value]
 
@@ -273,12 +275,12 @@ def best_span(passage: AskedPassage, logits: Tensor, longest: int) -> SpanAnswer
     of a window has a share of them, and is no answer."""
     found = SpanAnswer(question=passage.value[1], passage=passage, probability=-1.0)
     for number, (window, rows) in enumerate(zip(passage.windows, logits, strict=True)):
-        inside = range(passage.begin, passage.begin + window.count)
+        inside = range(passage.begin, passage.begin + window.size)
         chances = rows[:, [0, *inside]].softmax(-1)[:, 1:]
         products = (chances[0, :, None] * chances[1]).triu().tril(longest - 1)
         best = int(products.argmax())
         if (probability := float(products.flatten()[best])) > found.probability:
-            first, last = divmod(best, window.count)
+            first, last = divmod(best, window.size)
             found.start = passage.words[window.first + first][0]
             found.end = passage.words[window.first + last][1]
             found.probability, found.window, found.place = probability, number, passage.begin + first

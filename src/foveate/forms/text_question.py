@@ -20,7 +20,7 @@ from foveate.data.text.facts import TextQuestion
 from foveate.data.text.scripts import word_pattern
 from foveate.data.tokens.tokenizers import Tokens
 from foveate.errors import UserError
-from foveate.forms.form import Changes, MapRow, Naming, setting_names
+from foveate.forms.form import Changes, MapRow, Naming
 from foveate.forms.label import LabelAnswer
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.question import FrequentAnswer, answer_metrics, answers_by_question
@@ -66,13 +66,6 @@ class AskedText(Text):
     """How many of them to learn, at most."""
     max_length: int = 1024
     """Texts with more tokens than this are left out (and counted)."""
-
-    def fit(self, architecture: Any) -> "AskedText":
-        """A model of spans reads the question and the text in one row."""
-        from foveate.forms.span import AskedRow
-
-        reads_rows = getattr(architecture, "head", None) == "span" and not isinstance(self, AskedRow)
-        return AskedRow(**{name: getattr(self, name) for name in setting_names(type(self))}) if reads_rows else self
 
     def texts(self, train: Dataset[TextQuestion]) -> Iterator[str]:
         return (part for one in train for part in self.value(one))
@@ -199,12 +192,6 @@ class TextAnswer(FrequentAnswer):
     """One of the most frequent answers to questions about texts."""
 
     options: ClassVar[type[Any]] = AskOptions
-
-    def fit(self, architecture: Any) -> Any:
-        """A model of spans answers with a part of the text."""
-        from foveate.forms.span import Spans
-
-        return Spans() if getattr(architecture, "head", None) == "span" else self
 
     @property
     def summary(self) -> str:

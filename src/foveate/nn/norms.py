@@ -13,8 +13,12 @@ Norm = Callable[[int], nn.Module]
 
 
 def norm(kind: str, epsilon: float = 1e-5) -> Norm:
-    """Returns the class of a norm: "layer" (Ba et al. 2016), "layer-unbiased", which has no bias, or "rms", without mean
-    and bias (Zhang and Sennrich 2019)."""
-    kinds: dict[str, Any] = {"layer": nn.LayerNorm, "layer-unbiased": partial(nn.LayerNorm, bias=False), "rms": nn.RMSNorm}
+    """Returns the class of a norm: "layer" (Ba et al. 2016), "layer-unbiased", without bias, or "rms", without mean and
+    bias (Zhang and Sennrich 2019)."""
+    kinds: dict[str, Any] = {
+        "layer": nn.LayerNorm,
+        "layer-unbiased": partial(nn.LayerNorm, bias=False),
+        "rms": nn.RMSNorm,
+    }
     one_of("norm_kind", kind, kinds)
     return lambda width: kinds[kind](width, eps=epsilon)

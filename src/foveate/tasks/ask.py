@@ -7,6 +7,8 @@ from typing import Any
 from rich.console import Console
 
 from foveate.data.text.facts import TextQuestion, text_questions
+from foveate.forms.form import setting_names
+from foveate.forms.span import AskedRow, Spans
 from foveate.forms.text_question import AskedText, TextAnswer, share_in_sentence
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights, RunOrBody
@@ -49,18 +51,27 @@ class Answerer(Skill):
         return sum(shares) / len(shares)
 
 
+def _forms_for(reads: Any, writes: Any, architecture: Any) -> tuple[Any, Any]:
+    """A masked model reads the question and the text in one row, and answers with a part of the text."""
+    if getattr(architecture, "head", None) != "span" or isinstance(reads, AskedRow):
+        return reads, writes
+    return AskedRow(**{name: getattr(reads, name) for name in setting_names(type(reads))}), Spans()
+
+
 TASK = Task(
     name="ask",
     also="reading comprehension",
     about="""Train a model that answers questions about texts.
 
-    An attentive reader answers with a word of training. A BERT, --from trained weights, answers with a part of the text.
+    An attentive reader answers with a word of training. A BERT, --from trained weights, answers with a part of the
+    text.
 
     `foveate run RUN "Ada went to the kitchen. Ben ran to the barn." --query "Where is Ada?"` then answers.""",
     families=("attentive-reader", "bert", "deberta"),
     head="span",
     reads=AskedText(),
     writes=TextAnswer(),
+    forms_for=_forms_for,
     objective=CrossEntropy(),
     read=lambda paths, recipe: text_questions(paths),
     files="TABLE",

@@ -84,7 +84,7 @@ class Names:
     layers: str = "encoder.layer"
     config: Table = field(default_factory=dict)
     """Its own names of fields of a `config.json`, each by that of BERT."""
-    word_activation: str | None = None
+    word_activation: Any = None
     """The activation function before the logits of words, where it is not that of the layers."""
 
     def field(self, name: str) -> str:
@@ -179,7 +179,7 @@ _PLAIN: dict[str, dict[str, Any]] = {
     "roberta": {"vocab_size": 50265},
     "distilbert": {"vocab_size": 30522, "num_hidden_layers": 6},
     "electra": {
-        **{"vocab_size": 30522, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
+        "vocab_size": 30522, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024,
         "embedding_size": 128,
     },
     "mpnet": {"vocab_size": 30527},

@@ -65,7 +65,7 @@ def key_map(config: DebertaConfig) -> KeyMap:
         rows |= _layer(config, f"stack.blocks.{layer}", f"deberta.encoder.layer.{layer}")
     tied = tied_words(config, _HEADS[kind], words) if kind == "words" else {}
     # Without positions of its own, the input ignores the table that files may have.
-    ignored = ("*embeddings.position_ids", "lm_predictions.*", "mask_predictions.*")
+    ignored: tuple[str, ...] = ("*embeddings.position_ids", "lm_predictions.*", "mask_predictions.*")
     ignored += ("*embeddings.position_embeddings.*",) if config.positions != "learned" else ()
     return KeyMap(tuple(Entry(ours, *row) for ours, row in rows.items()), tied, ignored, "deberta.")
 
@@ -118,7 +118,8 @@ def read_config(values: Mapping[str, Any], where: str) -> DebertaConfig:
         text_activation=read.choice("pooler_hidden_act", "gelu", {**ACTIVATIONS, "tanh": "tanh"}),
         distances=buckets or longest,
         longest=longest if buckets else None,
-        **{ours: name in terms for name, ours in _TERMS.items()},
+        to_position="c2p" in terms,
+        from_position="p2c" in terms,
         share_projections=not first and read.get("share_att_key", False),
         norm_distances=not first and "layer_norm" in norms,
         key_bias=not first,

@@ -126,7 +126,9 @@ def write_config(config: BertConfig) -> dict[str, Any]:
         raise UserError("transformers' ModernBERT has windows, but this one none")
     near = config.rotary_base if config.window_rotary_base is None else config.window_rotary_base
     names = {ours: name for name, ours in ACTIVATIONS.items()}
-    kinds = ["sliding_attention" if one in config.window_layers else "full_attention" for one in range(1, config.layers + 1)]
+    kinds = [
+        "sliding_attention" if one in config.window_layers else "full_attention" for one in range(1, config.layers + 1)
+    ]
     return {
         "model_type": "modernbert",
         "architectures": ["ModernBert" + WRITTEN[config.head]],

@@ -1,6 +1,6 @@
 """What a task takes of the trained weights that it begins from: all of a run of its own, the body, an image encoder."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -234,7 +234,7 @@ class RunOrBody(InitFrom):
     """All weights of a run of the same task, or else the body of a language model."""
 
     run: AllWeights
-    body: InitFrom = LanguageModelBody()
+    body: InitFrom = field(default_factory=LanguageModelBody)
 
     def _of(self, recipe: Any) -> InitFrom:
         own = recipe.weights.run
