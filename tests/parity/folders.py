@@ -116,7 +116,8 @@ FOLDERS: dict[str, Folder] = {
         transformers.RobertaConfig(**BERT, max_position_embeddings=41, type_vocab_size=1, pad_token_id=1),
         MASKED,
         ("<s>", "</s>"),
-        MASK,
+        PIECES,
+        pieces=True,
     ),
     "xlm-roberta": Folder(
         transformers.XLMRobertaConfig(**BERT, max_position_embeddings=41, type_vocab_size=1, pad_token_id=1),
@@ -150,7 +151,8 @@ FOLDERS: dict[str, Folder] = {
         transformers.MPNetConfig(**BERT, max_position_embeddings=41, relative_attention_num_buckets=32),
         MASKED,
         ("<s>", "</s>"),
-        MASK,
+        PIECES,
+        pieces=True,
     ),
     "modernbert": Folder(
         transformers.ModernBertConfig(

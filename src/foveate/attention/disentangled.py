@@ -53,13 +53,13 @@ class Disentangled(Bias):
         device = queries.device
         distance = positions_in(rows, device)[:, None] + self.start - positions_in(columns, device)
         at = self.distances(distance)
-        found: Tensor | int = 0
+        found = torch.zeros(at.shape, dtype=queries.dtype, device=device)
         if self.positions is not None:
-            found = _pick(queries @ self.positions.mT, at)
+            found = found + _pick(queries @ self.positions.mT, at)
         if self.asked is not None and self.keys is not None:
             keys = self.keys[..., columns.start : columns.stop, :]
             found = found + _pick(keys @ self.asked.mT, at.mT).mT
-        return torch.as_tensor(found * self.factor)
+        return found * self.factor
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(part for part in (self.positions, self.keys, self.asked) if part is not None)

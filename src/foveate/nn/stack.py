@@ -131,7 +131,7 @@ class TransformerStack(nn.Module):
         self.widen = nn.Linear(width, config.width) if config.input_width not in (None, config.width) else None
         blocks = (_block(config, attention) for _ in range(config.layers))
         self.blocks = nn.ModuleList(blocks)  # type: ignore[assignment]
-        if not config.first_norm:
+        if not config.first_norm and config.norm == "pre":
             self.blocks[0].around_self.norm = nn.Identity()  # type: ignore[index]
         # Post-norm blocks end with a norm of their own.
         self.norm = _norm(config)(config.width) if config.norm == "pre" else nn.Identity()
