@@ -41,7 +41,7 @@ def test_words_of_blanks(kind: str, tmp_path: Path) -> None:
     expected = pipe(f"the {tokenizer.mask_token} lit")
     (blank,) = foveate.load(tmp_path).run("the [MASK] lit", best=3).blanks
     assert blank.probabilities == pytest.approx([one["score"] for one in expected], abs=2e-5)
-    assert [word.strip("·") for word in blank.words] == [one["token_str"].strip() for one in expected]
+    assert [word.strip("·▁") for word in blank.words] == [one["token_str"].strip() for one in expected]
 
 
 def test_tags_of_words(kind: str, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_spans_of_answers(kind: str, text: str, tmp_path: Path) -> None:
         "start": found.start,
         "end": found.end,
     }
-    assert skill.picture(skill.run(f"{text}\twho lit")) is not None or text.count(" ") > 30
+    assert skill.picture(skill.run(f"{text}\twho lit")) is not None
 
 
 def pair_form(tokenizer: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from foveate.contracts import Picture
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
@@ -22,11 +23,13 @@ from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError, at_least, quoted
 from foveate.forms.answers import Answer
 from foveate.forms.form import Changes, Learned, MapRow, Naming, OutputForm
+from foveate.forms.grids import GridFinder
 from foveate.forms.naming import single_input_names, token_names
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.question import answer_metrics, answers_by_question
 from foveate.forms.text import PreparedBuckets, nothing_fits
 from foveate.forms.text_question import AskedText, AskOptions, PassageQuestion
+from foveate.viewer import Alignment, plot_alignments
 from foveate.viewer.sides import SidePair
 
 ROW, OVERLAP = 384, 128
@@ -64,8 +67,8 @@ class AskedPassage(NamedTuple):
     windows: Sequence[Window]
     begin: int
     """The place of the first token of the text in each window."""
-    second: int
-    """The place where what is of the second type begins."""
+    typed: bool
+    """Whether the tokens of the text are of another type than those of the question."""
     tokens: Sequence[Span]
     """Where each token of the text begins and ends in it."""
     words: Sequence[Span]
@@ -118,7 +121,7 @@ class AskedRow(AskedText):
             windows.append(Window(np.array([*begin, *own, *behind], np.int32), first, len(own)))
             if first + room >= len(ids):
                 break
-        return AskedPassage(windows, len(begin), len(begin), tokens, words, value, self.words)
+        return AskedPassage(windows, len(begin), self.segments, tokens, words, value, self.words)
 
     def buckets(self, train: Dataset[TextQuestion], processor: Processor) -> Buckets:
         """Of the windows of texts with at most `max_length` tokens, in which the answer stands word for word. One
@@ -153,11 +156,11 @@ class AskedRow(AskedText):
     def tensors(  # type: ignore[override]
         self, prepared: Sequence[AskedPassage], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
-        rows = [(window, one.second) for one in prepared for window in one.windows]
+        rows = [(window, one.begin) for one in prepared for window in one.windows]
         tokens, lengths = padded([window.tokens for window, _ in rows], self.words.special.pad)
         inputs = {"tokens": tokens, "lengths": lengths}
         if self.segments:
-            types = [(np.arange(len(window.tokens)) >= second).astype(np.int32) for window, second in rows]
+            types = [(np.arange(len(window.tokens)) >= begin).astype(np.int32) for window, begin in rows]
             inputs["token_types"] = padded(types, 0)[0]
         return inputs, Changes()
 
@@ -202,6 +205,12 @@ class SpanAnswer(Answer):
     @property
     def title(self) -> str:
         return f"{self.question} {self.answer}"
+
+    @property
+    def pieces(self) -> list[str]:
+        """The names of the tokens of the window with the answer."""
+        found: list[str] = self.passage.tokenizer.pieces(self.passage.windows[self.window].tokens.tolist())
+        return found
 
 
 @dataclass
@@ -257,17 +266,23 @@ class Spans(OutputForm):
             return {}
         window = answer.passage.windows[answer.window]
         tokens = torch.from_numpy(window.tokens)[None].long()
-        types = (torch.arange(tokens.shape[1]) >= answer.passage.second).long()[None]
-        return {"tokens": tokens, "lengths": torch.tensor([tokens.shape[1]]), "token_types": types}
+        inputs = {"tokens": tokens, "lengths": torch.tensor([tokens.shape[1]])}
+        if answer.passage.typed:
+            inputs["token_types"] = (torch.arange(tokens.shape[1]) >= answer.passage.begin).long()[None]
+        return inputs
 
     def side_names(self, sight: Any, along: Naming, answer: SpanAnswer) -> dict[str, SidePair]:
-        window = answer.passage.windows[answer.window]
-        return single_input_names(sight, token_names(answer.passage.tokenizer.pieces(window.tokens.tolist())))
+        return single_input_names(sight, token_names(answer.pieces))
 
     def rows(self, sight: Any, model: nn.Module, answer: SpanAnswer, before: int) -> list[MapRow]:
         """Where the first token of the answer looked."""
         weights = sight[sight.sites[-1]].weights()[0].float().mean(0).cpu()
         return [MapRow(f"{answer.answer} {answer.probability:.2f}", weights[answer.place])]
+
+    def draw(self, answer: SpanAnswer, value: Any, rows: Sequence[MapRow], grid: GridFinder) -> Picture | None:
+        """Over the tokens of the window with the answer."""
+        weights = torch.stack([torch.as_tensor(row.weights) for row in rows])
+        return plot_alignments([Alignment(weights, [row.name for row in rows], answer.pieces, answer.title)])
 
 
 def best_span(passage: AskedPassage, logits: Tensor, longest: int) -> SpanAnswer:
