@@ -54,7 +54,7 @@ def test_tags_of_words(kind: str, tmp_path: Path) -> None:
         aggregation_strategy="none",
         ignore_labels=[],
     )
-    pieces, words, at = pipe("the keeper lit"), "the keeper lit".split(), 0
+    pieces, words, at = pipe("the keeper lit"), ["the", "keeper", "lit"], 0
     expected = []
     for word in words:
         found = [one["entity"] for one in pieces if at <= max(one["start"], at) and one["end"] > at]

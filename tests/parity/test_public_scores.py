@@ -60,7 +60,7 @@ def folder_of(config: Any, kind: str, count: int, problem: str | None, place: Pa
     values = {
         **config.to_dict(),
         **names,
-        "pad_token_id": 1 if config.pad_token_id == 1 else 50,
+        "pad_token_id": 1 if getattr(config, "pad_token_id", None) == 1 else 50,
         "problem_type": problem,
         "dtype": "float32",
     }

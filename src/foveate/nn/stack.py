@@ -78,7 +78,8 @@ class StackConfig(HeadFields):
     window_every: int = 1
     """The window holds in every block (1), in every second one (2: alternating with dense ones, as in GPT-3), ..."""
     window_layers: tuple[int, ...] | None = None
-    """The numbers of the blocks in which the window holds, from 1, where they are others than `window_every` says."""
+    """The numbers of the blocks in which the window holds, from 1, where they are others than `window_every` says;
+    those that a model with fewer blocks lacks count for nothing."""
     dropout: float = 0.1
     """Share of embeddings and layer outputs that is dropped in training."""
     attention_dropout: float = 0.0
@@ -180,11 +181,9 @@ def _norm(config: StackConfig) -> Norm:
 
 
 def _near_layers(config: StackConfig) -> frozenset[int]:
-    """The numbers of the blocks in which the window holds. Raises UserError for a block that is not there."""
+    """The numbers of the blocks in which the window holds, from 1."""
     if config.window_layers is None:
         return frozenset(range(config.window_every, config.layers + 1, config.window_every))
-    if wrong := [number for number in config.window_layers if number > config.layers]:
-        raise UserError(f"window_layers names the block {wrong[0]}, but there are {config.layers}")
     return frozenset(config.window_layers)
 
 

@@ -179,7 +179,10 @@ _PLAIN: dict[str, dict[str, Any]] = {
     "roberta": {"vocab_size": 50265},
     "distilbert": {"vocab_size": 30522, "num_hidden_layers": 6},
     "electra": {
-        "vocab_size": 30522, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024,
+        "vocab_size": 30522,
+        "hidden_size": 256,
+        "num_attention_heads": 4,
+        "intermediate_size": 1024,
         "embedding_size": 128,
     },
     "mpnet": {"vocab_size": 30527},
