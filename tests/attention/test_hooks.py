@@ -78,6 +78,7 @@ ALONE = {
         "forms/label.py",
         "forms/matched_texts.py",
         "forms/blanks.py",
+        "forms/span.py",
         "tasks/completion/choices.py",
         "tasks/completion/measures.py",
         "forms/boxes.py",

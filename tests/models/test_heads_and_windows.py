@@ -67,6 +67,7 @@ IMAGES = {"image_size": 16, "patch": 4, "channels": 2, "classes": 5}
 
 CASES = {
     "bert": Case("bert-tiny", WORDS, {"vocabulary": 17}),
+    "deberta": Case("deberta-tiny", WORDS, {"vocabulary": 17, "distances": 4, "longest": 9}),
     "gpt": Case("gpt-tiny", WORDS, {"vocabulary": 17}),
     "gpt-neox": Case("pythia-70m", WORDS, {"vocabulary": 17, "positions": "none"}),
     "llama": Case("smollm2-135m", WORDS, {"vocabulary": 17, "positions": "none", "key_value_heads": None}),

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import transformers
 from public_models import config_of, word_tokenizer
-from tokenizers import processors
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 
 CAUSAL = {
     "words": "AutoModelForCausalLM",
@@ -26,6 +26,7 @@ MASKED = {
     "words": "AutoModelForMaskedLM",
     "text": "AutoModelForSequenceClassification",
     "tokens": "AutoModelForTokenClassification",
+    "span": "AutoModelForQuestionAnswering",
     "none": "AutoModel",
 }
 
@@ -49,6 +50,8 @@ class Folder:
         default_factory=lambda: {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "z"}
     )
     """What `tokenizer_config.json` says. A "mask_token" stands in the vocabulary where the token "9" is otherwise."""
+    pieces: bool = False
+    """Whether the tokenizer is one of sentencepiece's, as those of XLM-RoBERTa are."""
     close: float = 5e-5
     """By how much logits may differ."""
 
@@ -65,13 +68,26 @@ class Folder:
         return model.eval()
 
     def write_tokenizer(self, place: Path) -> None:
-        words = word_tokenizer(mask=self.special.get("mask_token"))
+        words = piece_tokenizer() if self.pieces else word_tokenizer(mask=self.special.get("mask_token"))
         if self.around is not None:
             before, behind = self.around
             signs = [(token, words.token_to_id(token)) for token in {before, behind}]
             words.post_processor = processors.TemplateProcessing(single=f"{before} $A {behind}", special_tokens=signs)
         words.save(str(place / "tokenizer.json"))
         (place / "tokenizer_config.json").write_text(json.dumps(self.special))
+
+
+def piece_tokenizer() -> Tokenizer:
+    """A unigram tokenizer of some words and 36 letters and signs, with the special tokens of XLM-RoBERTa."""
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    pieces = ["\u2581", *"abcdefghijklmnopqrstuvwxyz0123456789,.", "\u2581the", "\u2581keeper", "\u2581l", "it"]
+    scores = [(piece, -float(len(special) + 1) if len(piece) < 3 else -2.0) for piece in pieces]
+    tokenizer = Tokenizer(models.Unigram([*((one, 0.0) for one in special), *scores, ("<mask>", 0.0)], unk_id=3))
+    space = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), space])
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
+    tokenizer.add_special_tokens([*special, AddedToken("<mask>", lstrip=True, special=True)])
+    return tokenizer
 
 
 def scramble(model: Any) -> Any:
@@ -81,6 +97,14 @@ def scramble(model: Any) -> Any:
             parameter.uniform_(-0.3, 0.3)
     return model
 
+
+PIECES = {
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+    "mask_token": "<mask>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+}
 
 MASK = {"cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>", "pad_token": "z", "unk_token": "z"}
 
@@ -94,6 +118,81 @@ FOLDERS: dict[str, Folder] = {
     "bert": Folder(transformers.BertConfig(**BERT, max_position_embeddings=41), MASKED, ("<s>", "</s>"), MASK),
     "roberta": Folder(
         transformers.RobertaConfig(**BERT, max_position_embeddings=41, type_vocab_size=1, pad_token_id=1),
+        MASKED,
+        ("<s>", "</s>"),
+        PIECES,
+        pieces=True,
+    ),
+    "xlm-roberta": Folder(
+        transformers.XLMRobertaConfig(**BERT, max_position_embeddings=41, type_vocab_size=1, pad_token_id=1),
+        MASKED,
+        ("<s>", "</s>"),
+        PIECES,
+        pieces=True,
+    ),
+    "camembert": Folder(
+        transformers.CamembertConfig(**BERT, max_position_embeddings=41, type_vocab_size=1, pad_token_id=1),
+        MASKED,
+        ("<s>", "</s>"),
+        PIECES,
+        pieces=True,
+    ),
+    "distilbert": Folder(
+        transformers.DistilBertConfig(
+            vocab_size=53, n_heads=5, dim=20, n_layers=2, hidden_dim=28, max_position_embeddings=41
+        ),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
+    "electra": Folder(
+        transformers.ElectraConfig(**BERT, embedding_size=12, max_position_embeddings=41),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
+    "mpnet": Folder(
+        transformers.MPNetConfig(**BERT, max_position_embeddings=41, relative_attention_num_buckets=32),
+        MASKED,
+        ("<s>", "</s>"),
+        PIECES,
+        pieces=True,
+    ),
+    "modernbert": Folder(
+        transformers.ModernBertConfig(
+            **{**BERT, "num_hidden_layers": 4, "hidden_size": 30},
+            local_attention=6,
+            pad_token_id=1,
+            bos_token_id=0,
+            eos_token_id=2,
+        ),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
+    "deberta": Folder(
+        transformers.DebertaConfig(
+            **BERT,
+            max_position_embeddings=41,
+            max_relative_positions=5,
+            relative_attention=True,
+            position_biased_input=False,
+            pos_att_type=["c2p", "p2c"],
+        ),
+        MASKED,
+        ("<s>", "</s>"),
+        MASK,
+    ),
+    "deberta-v2": Folder(
+        transformers.DebertaV2Config(
+            **BERT,
+            max_position_embeddings=41,
+            position_buckets=6,
+            relative_attention=True,
+            pos_att_type="p2c|c2p",
+            share_att_key=True,
+            norm_rel_ebd="layer_norm",
+        ),
         MASKED,
         ("<s>", "</s>"),
         MASK,

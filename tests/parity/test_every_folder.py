@@ -26,7 +26,7 @@ CASES = [(kind, head) for kind, folder in FOLDERS.items() for head in folder.hea
 
 SILENT = Console(file=StringIO())
 
-TASK_OF = {"words": "language", "text": "classify", "tokens": "tag", "pair": "pair", "none": "embed"}
+TASK_OF = {"words": "language", "text": "classify", "tokens": "tag", "pair": "pair", "span": "ask", "none": "embed"}
 
 TEXTS = ["the keeper lit the lamp", "counting each dawn", "up the stairs , up"]
 
@@ -70,6 +70,8 @@ def written(kind: str, head: str, place: Path) -> tuple[Path, Any]:
 
 
 def hidden_or_logits(output: Any) -> Tensor:
+    if hasattr(output, "start_logits"):
+        return torch.stack([output.start_logits, output.end_logits], 1)
     found: Tensor = output.logits if hasattr(output, "logits") else output.last_hidden_state
     return found
 
@@ -84,6 +86,7 @@ def test_logits_of_padded_rows(case: tuple[str, str, Path, Any]) -> None:
         for row, length in enumerate(lengths.tolist()):
             expected = hidden_or_logits(theirs(tokens[row : row + 1, :length]))[0]
             own = found[row, 0] if head in ("text", "pair") else found[row, :length]
+            own = found[row, :, :length] if head == "span" else own
             torch.testing.assert_close(own, expected, atol=FOLDERS[kind].close, rtol=0)
 
 
@@ -91,7 +94,7 @@ def test_it_answers_and_is_looked_at(case: tuple[str, str, Path, Any], tmp_path:
     _, head, folder, _ = case
     skill = foveate.load(folder)
     blanks = head == "words" and skill.task.name == "cloze"
-    texts = ["the [MASK] lit"] if blanks else TEXTS
+    texts = ["the [MASK] lit"] if blanks else [f"{one}\twho lit it" for one in TEXTS] if head == "span" else TEXTS
     answers = skill.answer([*texts, "caf\udce9"])
     assert all(isinstance(one, Answer) for one in answers[:-1])
     assert isinstance(answers[-1], Failure)
@@ -125,11 +128,20 @@ DATA = {
     "label": "".join(f"{'ab'[number % 2]}\t{TEXTS[number % 3]} {'abc'[number % 3]}\n" for number in range(24)),
     "pair": "".join(f"{'ab'[number % 2]}\t{TEXTS[number % 3]}\t{number % 7} lamp\n" for number in range(24)),
     "better": "".join(f"{TEXTS[number % 3]} lit {number % 9}\tdawn {number % 7}\n" for number in range(24)),
+    "asked": "".join(f"{TEXTS[number % 3]} {number % 9}\twhat is it\t{TEXTS[number % 3]}\n" for number in range(24)),
     "tags": "\n".join(f"the\tD\nkeeper\tN\n{'abcdefgh'[number % 8]}\tV\n" for number in range(24)),
     "prose": "\n\n".join(f"The keeper lit the lamp {number % 9} . Each dawn up the stairs ." for number in range(40)),
 }
 
-DATA_OF = {"classify": "label", "tag": "tags", "pair": "pair", "reward": "better", "dpo": "better", "embed": "better"}
+DATA_OF = {
+    "classify": "label",
+    "tag": "tags",
+    "pair": "pair",
+    "reward": "better",
+    "dpo": "better",
+    "embed": "better",
+    "ask": "asked",
+}
 """What tasks learn from; all others from prose."""
 
 

@@ -10,6 +10,7 @@ import PIL.Image
 import pytest
 import torch
 import transformers
+from folders import FOLDERS
 from llama_relatives import RELATIVES
 from public_models import CONFIGS, config_of, word_tokenizer
 from tokenizers import processors
@@ -35,6 +36,11 @@ TEXTS: dict[str, Any] = {
     "xlnet": transformers.XLNetConfig(vocab_size=53, d_model=20, n_layer=2, n_head=5, d_inner=28),
     "bert": transformers.BertConfig(**BERT, type_vocab_size=1),
     "roberta": transformers.RobertaConfig(**BERT, max_position_embeddings=60, type_vocab_size=1),
+    **{
+        kind: folder.config
+        for kind, folder in FOLDERS.items()
+        if kind in ("xlm-roberta", "camembert", "distilbert", "electra", "mpnet", "modernbert", "deberta", "deberta-v2")
+    },
 }
 
 IMAGES: dict[str, Any] = {
@@ -63,7 +69,7 @@ def folder_of(config: Any, kind: str, count: int, problem: str | None, place: Pa
     values = {
         **config.to_dict(),
         **names,
-        "pad_token_id": 1 if config.model_type == "roberta" else 50,
+        "pad_token_id": 1 if getattr(config, "pad_token_id", None) == 1 else 50,
         "problem_type": problem,
         "dtype": "float32",
     }
@@ -92,7 +98,7 @@ def test_every_family_with_labels_is_compared() -> None:
 def test_scores_of_texts(name: str, head: str, tmp_path: Path) -> None:
     theirs = folder_of(TEXTS[name], "AutoModelForSequenceClassification", *HEADS[head], tmp_path)
     words = word_tokenizer()
-    if "bert" in name:
+    if "bert" in name or name in ("electra", "mpnet"):
         signs = [("<s>", 51), ("</s>", 52)]
         words.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=signs)
     words.save(str(tmp_path / "tokenizer.json"))

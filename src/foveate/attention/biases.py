@@ -3,6 +3,7 @@
 A bias and a mask have different types on purpose: a mask of zeros and ones, added by mistake, would hide nothing.
 """
 
+import math
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
@@ -153,6 +154,31 @@ class RelativePosition(_Learned):
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
         distance = _distances(rows, columns, self.start, queries.device).clamp(-self.radius, self.radius)
         return self.table[:, distance + self.radius]
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.table,)
+
+    def shape(self) -> torch.Size:
+        return torch.Size((len(self.table), 1, 1))
+
+
+class BucketedPosition(_Learned):
+    """A learned number for each head and bucket of distances `j - i` (Raffel et al. 2020, T5): half of the buckets are
+    of later keys. A quarter of all holds one distance each, the others ever more, up to `longest`."""
+
+    def __init__(self, heads: int, buckets: int, longest: int = 128) -> None:
+        super().__init__()
+        self.buckets, self.longest = buckets, longest
+        self.table = nn.Parameter(torch.zeros(heads, buckets))
+
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
+        distance, half = _distances(rows, columns, self.start, queries.device), self.buckets // 2
+        single = max(1, half // 2)
+        far = distance.abs().clamp(min=single)
+        share = torch.log(far / single) / math.log(self.longest / single)
+        bucket = (single + (share * (half - single)).long()).clamp(max=half - 1)
+        bucket = torch.where(distance.abs() < single, distance.abs(), bucket)
+        return self.table[:, bucket + half * (distance > 0)]
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.table,)

@@ -66,7 +66,7 @@ class PairText(Text):
 
     def learn(self, train: Dataset[LabelledPair], architecture: Any) -> "PairText":
         found: PairText = super().learn(train, architecture)
-        found.segments = getattr(architecture, "token_types", 1) > 1
+        found.segments = (getattr(architecture, "token_types", None) or 0) > 1
         return found
 
     def advice(self, train: Dataset[LabelledPair], begun: bool) -> list[str]:

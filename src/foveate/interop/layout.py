@@ -29,6 +29,8 @@ class Layout:
     table has."""
     heads: tuple[str, ...] = ()
     """Patterns of public tensors that are not of the body, whichever head a file has."""
+    holds: Callable[[Any], bool] = lambda config: True
+    """Whether it is the layout of a model with this config, where several are of one family."""
     image_processor: str = ""
     """The class of transformers that reads the images of such a model; empty for one that reads none."""
 

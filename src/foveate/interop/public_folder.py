@@ -25,6 +25,14 @@ from foveate.tensor_files import read_tensors
 MODEL_TYPES = {
     "bert": "foveate.interop.keys.bert",
     "roberta": "foveate.interop.keys.bert",
+    "xlm-roberta": "foveate.interop.keys.bert",
+    "camembert": "foveate.interop.keys.bert",
+    "distilbert": "foveate.interop.keys.bert",
+    "electra": "foveate.interop.keys.bert",
+    "mpnet": "foveate.interop.keys.bert",
+    "modernbert": "foveate.interop.keys.modernbert",
+    "deberta": "foveate.interop.keys.deberta",
+    "deberta-v2": "foveate.interop.keys.deberta",
     "gpt2": "foveate.interop.keys.gpt",
     "openai-gpt": "foveate.interop.keys.gpt",
     "gpt_neox": "foveate.interop.keys.gpt_neox",
@@ -123,13 +131,12 @@ def head_of(folder: Path) -> str:
     return known[named[0] if named else next(iter(known))]
 
 
-def layout_for(family: str) -> Layout:
-    """The public layout of a family of ours. UserError where it has none."""
-    for module in dict.fromkeys(MODEL_TYPES.values()):
-        layout: Layout = importlib.import_module(module).LAYOUT
-        if layout.family == family:
-            return layout
-    known = sorted({importlib.import_module(module).LAYOUT.family for module in MODEL_TYPES.values()} - {"whisper"})
+def layout_for(family: str, config: Any = None) -> Layout:
+    """The public layout of a family of ours, of those that it has the one of a config. UserError where it has none."""
+    layouts: list[Layout] = [importlib.import_module(module).LAYOUT for module in dict.fromkeys(MODEL_TYPES.values())]
+    if own := [layout for layout in layouts if layout.family == family]:
+        return next((layout for layout in own if config is not None and layout.holds(config)), own[0])
+    known = sorted({layout.family for layout in layouts} - {"whisper"})
     raise UserError(f"a {family} has no public layout to write; {', '.join(known[:-1])} and {known[-1]} have one")
 
 
@@ -218,7 +225,8 @@ def write_folder(folder: Path, family: str, model: nn.Module, more: Mapping[str,
 
     Raises UserError for a model that the public layout cannot hold.
     """
-    layout, config = layout_for(family), model.config
+    config = model.config
+    layout = layout_for(family, config)
     values = {**layout.write_config(config), **more, "torch_dtype": "float32"}
     key_map = layout.key_map(config)
     public = key_map.to_public(model.state_dict())

@@ -27,6 +27,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu-tanh": gelu_tanh,
     "gelu-sigmoid": gelu_sigmoid,
     "silu": F.silu,
+    "tanh": torch.tanh,
 }
 
 

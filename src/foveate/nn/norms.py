@@ -1,6 +1,7 @@
 """Normalization of each vector of a sequence."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -24,11 +25,17 @@ class ShiftedRMSNorm(nn.Module):
         return F.rms_norm(x, self.weight.shape, 1 + self.weight, self.eps)
 
 
-KINDS: dict[str, Callable[..., nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm, "rms-shifted": ShiftedRMSNorm}
+KINDS: dict[str, Callable[..., nn.Module]] = {
+    "layer": nn.LayerNorm,
+    "layer-unbiased": partial(nn.LayerNorm, bias=False),
+    "rms": nn.RMSNorm,
+    "rms-shifted": ShiftedRMSNorm,
+}
 
 
 def norm(kind: str, epsilon: float = 1e-5) -> Norm:
-    """Returns the class of a norm: "layer" (Ba et al. 2016); "rms", without mean and bias (Zhang and Sennrich 2019);
+    """Returns the class of a norm: "layer" (Ba et al. 2016), "layer-unbiased", without
+    bias; "rms", without mean and bias (Zhang and Sennrich 2019);
     or "rms-shifted", whose factor is `1 + weight`."""
     one_of("norm_kind", kind, KINDS)
     made = KINDS[kind]

@@ -1,9 +1,9 @@
 """A stack of self-attention blocks: what text encoders, language models and image models have in common."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 import tyro
@@ -43,12 +43,18 @@ class StackConfig(HeadFields):
     norm: Literal["post", "pre", "output", "sandwich"] = "post"
     """Norm after each residual sum (the paper), before each layer (more stable), of each layer's output (OLMo 2), or
     before each layer and of its output (Gemma 2)."""
-    norm_kind: Literal["layer", "rms", "rms-shifted"] = "layer"
-    """LayerNorm; RMSNorm, which has no mean and no bias; or RMSNorm with a factor of 1 + weight (Gemma)."""
+    norm_kind: Literal["layer", "layer-unbiased", "rms", "rms-shifted"] = "layer"
+    """LayerNorm, with or without a bias; RMSNorm, which has no mean and no bias; or RMSNorm with a factor of 1 + weight
+    (Gemma)."""
     epsilon: float = 1e-5
     """Added to the variance in each norm."""
     input_norm: bool = False
     """Normalize the input, positions included (BERT)."""
+    input_width: int | None = None
+    """Width of the input, of its positions and its norm, where a linear layer then makes it as wide as the model
+    (ELECTRA); by default that of the model."""
+    first_norm: bool = True
+    """With norms before layers, the first attention has one too (ModernBERT has none, because its input has)."""
     activation: Literal["relu", "gelu", "gelu-tanh", "gelu-sigmoid", "silu"] = "relu"
     """Activation function of the feed-forward layers."""
     gated: bool = False
@@ -85,6 +91,8 @@ class StackConfig(HeadFields):
     """Rotary positions: how frequencies were changed for longer texts; by default they were not."""
     rotary_layers: tuple[bool, ...] | None = None
     """Rotary positions: which blocks have them, a pattern that repeats (SmolLM3: three of four); by default all."""
+    window_rotary_base: float | None = None
+    """The rotary base of the blocks in which the window holds; by default that of all others."""
     window_every: int = 1
     """The window holds in every block (1), in every second one (2: alternating with dense ones, as in GPT-3), ..."""
     window_layers: tuple[bool, ...] | None = None
@@ -106,32 +114,44 @@ class TransformerStack(nn.Module):
 
     blocks: Iterable[TransformerBlock]
 
-    def __init__(self, config: StackConfig) -> None:
+    def __init__(
+        self, config: StackConfig, distances: Any = None, attention: Callable[..., MultiHeadAttention] | None = None
+    ) -> None:
+        """`distances` is what all blocks are given as their bias, and `attention` makes their self-attention; by
+        default both are those of the config."""
         super().__init__()
         _check(config)
         self.window = config.window
         self.window_layers = config.window_layers or (*(False,) * (config.window_every - 1), True)
         self.rotary_layers = config.rotary_layers or (True,)
-        self.positions, self.distances = position_encoding(
+        width = config.input_width or config.width
+        self.positions, own = position_encoding(
             config.positions,
-            config.width,
+            width,
             config.heads,
             config.max_length,
             config.position_join,
             config.position_offset or 0,
         )
+        self.distances = own if distances is None else distances
         concatenates = config.positions in ("sinusoidal", "learned") and config.position_join == "concatenate"
-        self.project = nn.Linear(2 * config.width, config.width) if concatenates else None
-        self.rotary = _rotary(config) if config.positions == "rotary" else None
-        self.input_norm = _norm(config)(config.width) if config.input_norm else None
+        self.project = nn.Linear(2 * width, width) if concatenates else None
+        self.rotary = _rotary(config, config.rotary_base) if config.positions == "rotary" else None
+        base = config.window_rotary_base
+        self.near_rotary = _rotary(config, base) if self.rotary is not None and base is not None else self.rotary
+        self.input_norm = _norm(config)(width) if config.input_norm else None
         self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(_block(config) for _ in range(config.layers))  # type: ignore[assignment]
+        self.widen = nn.Linear(width, config.width) if config.input_width not in (None, config.width) else None
+        blocks = (_block(config, attention) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(blocks)  # type: ignore[assignment]
+        if not config.first_norm and config.norm == "pre":
+            self.blocks[0].around_self.norm = nn.Identity()  # type: ignore[index]
         # Post-norm blocks end with a norm of their own.
         self.norm = nn.Identity() if config.norm == "post" else _norm(config)(config.width)
 
     def forward(
         self,
-        x: Float[Tensor, "B T C"],
+        x: Float[Tensor, "B T E"],
         mask: Mask | Tensor | None = None,
         places: Int[Tensor, "P T"] | None = None,
         past: list[Memory] | None = None,
@@ -146,19 +166,23 @@ class TransformerStack(nn.Module):
         x = self.positions(x, start, places)
         x = x if self.project is None else self.project(x)
         x = self.dropout(x if self.input_norm is None else self.input_norm(x))
+        x = x if self.widen is None else self.widen(x)
         bias = self.distances.with_start(start) if self.distances is not None and start else self.distances
-        rotation = None
-        if self.rotary is not None:
+        rotation = near_rotation = None
+        if self.rotary is not None and self.near_rotary is not None:
             if places is None:
                 places = torch.arange(start, start + x.shape[1], device=x.device)[None]
-            rotation = self.rotary(places, x.dtype)
+            rotation = near_rotation = self.rotary(places, x.dtype)
+            if self.near_rotary is not self.rotary:
+                near_rotation = self.near_rotary(places, x.dtype)
         near = mask
         if self.window is not None:
             near = window(self.window, start) if mask is None else window(self.window, start) & mask
         for number, block in enumerate(self.blocks):
-            seen = near if self.window_layers[number % len(self.window_layers)] else mask
-            turns = rotation if self.rotary_layers[number % len(self.rotary_layers)] else None
-            x = block(x, seen, bias, past[number] if past else None, turns)
+            windowed = self.window_layers[number % len(self.window_layers)]
+            turns = self.rotary_layers[number % len(self.rotary_layers)]
+            seen, turned = (near, near_rotation) if windowed else (mask, rotation)
+            x = block(x, seen, bias, past[number] if past else None, turned if turns else None)
         return self.norm(x)
 
     def memories(self, x: Float[Tensor, "B T C"], expected: int = 0) -> list[Memory]:
@@ -187,12 +211,12 @@ def _norm(config: StackConfig) -> Norm:
     return norm(config.norm_kind, config.epsilon)
 
 
-def _rotary(config: StackConfig) -> Rotary:
+def _rotary(config: StackConfig, base: float) -> Rotary:
     head_width = config.head_width or config.width // config.heads
     width = config.rotary_width or head_width
     if width > head_width:
         raise UserError(f"rotary_width is {width}, but a head has a width of {head_width} only")
-    return Rotary(width, config.rotary_base, config.rotary_scaling)
+    return Rotary(width, base, config.rotary_scaling)
 
 
 def _score(config: StackConfig) -> Score | None:
@@ -203,9 +227,9 @@ def _score(config: StackConfig) -> Score | None:
     return score if config.score_cap is None else SoftCapped(score, config.score_cap)
 
 
-def _block(config: StackConfig) -> TransformerBlock:
-    kind = RelativeAttention if config.positions == "relative-projected" else MultiHeadAttention
-    attention = kind(
+def _block(config: StackConfig, attend: Callable[..., MultiHeadAttention] | None) -> TransformerBlock:
+    usual = RelativeAttention if config.positions == "relative-projected" else MultiHeadAttention
+    attention = (attend or usual)(
         config.width,
         config.heads,
         head_width=config.head_width,

@@ -7,9 +7,11 @@ from typing import Any
 from rich.console import Console
 
 from foveate.data.text.facts import TextQuestion, text_questions
+from foveate.forms.form import setting_names
+from foveate.forms.span import AskedRow, Spans
 from foveate.forms.text_question import AskedText, TextAnswer, share_in_sentence
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.parts import AllWeights
+from foveate.tasks.start.parts import AllWeights, RunOrBody
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Training
 
@@ -33,7 +35,8 @@ class Answerer(Skill):
         """The share of right answers, of each kind of question, and the share of the attention that is in the sentence
         with the answer, where it is known."""
         lines, metrics = super().measure(examples, options, console)
-        if marked := [one for one in examples if one.sentence is not None][:LOOKED_AT]:
+        marked = [one for one in examples if one.sentence is not None][:LOOKED_AT]
+        if marked and isinstance(self.processor.writes, TextAnswer):
             metrics["attention_in_sentence"] = 100 * self._share_in_sentence(marked)
         return lines, metrics
 
@@ -48,15 +51,27 @@ class Answerer(Skill):
         return sum(shares) / len(shares)
 
 
+def _forms_for(reads: Any, writes: Any, architecture: Any) -> tuple[Any, Any]:
+    """A masked model reads the question and the text in one row, and answers with a part of the text."""
+    if getattr(architecture, "head", None) != "span" or isinstance(reads, AskedRow):
+        return reads, writes
+    return AskedRow(**{name: getattr(reads, name) for name in setting_names(type(reads))}), Spans()
+
+
 TASK = Task(
     name="ask",
     also="reading comprehension",
     about="""Train a model that answers questions about texts.
 
+    An attentive reader answers with a word of training. A BERT, --from trained weights, answers with a part of the
+    text.
+
     `foveate run RUN "Ada went to the kitchen. Ben ran to the barn." --query "Where is Ada?"` then answers.""",
-    families=("attentive-reader",),
+    families=("attentive-reader", "bert", "deberta"),
+    head="span",
     reads=AskedText(),
     writes=TextAnswer(),
+    forms_for=_forms_for,
     objective=CrossEntropy(),
     read=lambda paths, recipe: text_questions(paths),
     files="TABLE",
@@ -71,7 +86,7 @@ TASK = Task(
         validate_every=200,
         save_every=200,
     ),
-    start=AllWeights(grows="classes", examples=("tokens", "vocabulary", "lowercase")),
+    start=RunOrBody(AllWeights(grows="classes", examples=("tokens", "vocabulary", "lowercase"))),
     unit="questions",
     skill=lambda: Answerer,
 )

@@ -38,7 +38,7 @@ class Classifier(Skill):
 TASK = Task(
     name="classify",
     about="Train a classifier, which gives a whole text one of several labels.",
-    families=("rnn-encoder", "transformer-encoder", "bert", *CAUSAL, "xlnet"),
+    families=("rnn-encoder", "transformer-encoder", "bert", "deberta", *CAUSAL, "xlnet"),
     head="text",
     reads=Text(),
     writes=Label(),

@@ -24,7 +24,7 @@ TASK = Task(
     model), ELMo from the next and the previous word of every word (bidirectional language model).
 
     `foveate run RUN "Let's make [MASK] chicken!"` then names the best words for each [MASK].""",
-    families=("bert", "xlnet", "elmo"),
+    families=("bert", "deberta", "xlnet", "elmo"),
     reads=ReadBlanks(),
     writes=FilledBlanks(),
     objective=CrossEntropy(),

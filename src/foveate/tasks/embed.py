@@ -21,7 +21,7 @@ TASK = Task(
     name="embed",
     about="Train a model that gives texts vectors, from pairs of texts that mean the same: questions and answers, "
     "sentences and their translations.",
-    families=("bert",),
+    families=("bert", "deberta"),
     head="vector",
     reads=PairedText(),
     writes=TextVector(),

@@ -76,7 +76,8 @@ class ProcessorOf:
     def load(self, folder: Path) -> Processor:
         """The processor of a run folder. Raises UserError for whatever is missing or damaged."""
         upgrade: Callable[[Path], Mapping[str, Any]] = lambda place: upgrade_processor(self.task.name, place)  # noqa: E731
-        return load_processor(type(self.task.reads), type(self.task.writes), folder, upgrade)
+        recipe = self.task.from_json(describe(run_dir.load(folder)).recipe, str(folder / run_dir.CONFIG))
+        return load_processor(type(recipe.reads), type(recipe.writes), folder, upgrade)
 
 
 @dataclass(frozen=True)

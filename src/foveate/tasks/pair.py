@@ -10,7 +10,7 @@ TASK = Task(
     name="pair",
     about="Train a BERT that gives two texts, read together, one of several labels: whether the second follows the "
     "first.",
-    families=("bert",),
+    families=("bert", "deberta"),
     head="pair",
     reads=PairText(),
     writes=PairLabel(),

@@ -13,7 +13,7 @@ TASK = Task(
     about="""Train a reward model: the better text of each pair is to get the larger number.
 
     `foveate train rlhf` then tunes a language model to please it.""",
-    families=("rnn-encoder", "transformer-encoder", "bert", *CAUSAL),
+    families=("rnn-encoder", "transformer-encoder", "bert", "deberta", *CAUSAL),
     head="text",
     reads=JudgedText(),
     writes=Reward(),

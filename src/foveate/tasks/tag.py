@@ -11,7 +11,7 @@ TASK = Task(
     name="tag",
     about="Train a tagger, which gives each word of a sentence a tag, such as its part of speech.\n\n    "
     "A BERT reads a word by its pieces, and the first one gives the tag.",
-    families=("rnn-encoder", "transformer-encoder", "bert", *CAUSAL, "xlnet"),
+    families=("rnn-encoder", "transformer-encoder", "bert", "deberta", *CAUSAL, "xlnet"),
     head="tokens",
     reads=TaggedWords(),
     writes=Tags(),

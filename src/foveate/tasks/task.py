@@ -57,6 +57,9 @@ class Task:
     """Reads a user's files."""
     arrange: Callable[[Any, Recipe], Dataset[Any]] | None = None
     """Makes examples of a part of a source, where a source holds something else, such as prose."""
+    forms_for: Callable[[Any, Any, Any], tuple[Any, Any]] | None = None
+    """The forms that are read and written by a model with a config, where they are others than these two: of the same
+    settings."""
     generate: Callable[[Recipe], Splits[Any] | None] | None = None
     """Makes examples that are in no file and no source, such as levels of a world, where the settings ask for them."""
     files: str

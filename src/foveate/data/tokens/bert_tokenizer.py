@@ -92,6 +92,8 @@ class BertTokenizer(TextTokenizer):
         return [0] * first + [1] * (len(row) - first)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
+        if not isinstance(self._tokenizer.model, models.WordPiece):
+            return super().pieces(tokens)
         names = [self._tokenizer.id_to_token(token) or str(token) for token in tokens]
         return [f"·{name[2:]}" if name.startswith(_CONTINUES) and name != _CONTINUES else name for name in names]
 

@@ -73,6 +73,17 @@ class TextTokenizer:
         before, behind = ([(0, 0)] * len(ids) for ids in (self.begin, self.end))
         return [*self.begin, *found.ids, *self.end], [*before, *found.offsets, *behind]
 
+    def words(self, text: str) -> tuple[list[int], list[tuple[int, int]], list[tuple[int, int]]]:
+        """The ids of a text, where each begins and ends in it, and where the word does that it is a part of."""
+        found = encode_with_offsets(self._tokenizer, text, add_special_tokens=False)
+        numbers, places = found.word_ids, found.offsets
+        known: dict[int, tuple[int, int]] = {}
+        for number, (start, end) in zip(numbers, places, strict=True):
+            if number is not None:
+                known[number] = known.get(number, (start, end))[0], end
+        words = [own if number is None else known[number] for number, own in zip(numbers, places, strict=True)]
+        return found.ids, places, words
+
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         return decode(self._tokenizer, tokens, skip_special_tokens=True)
 

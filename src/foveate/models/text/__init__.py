@@ -27,6 +27,13 @@ FAMILIES = (
             "bert-large": (335_174_458, "24 blocks, width 1024, 16 heads"),
             "roberta-base": (124_697_433, "12 blocks, width 768, 12 heads (Liu et al. 2019)"),
             "roberta-large": (355_412_057, "24 blocks, width 1024, 16 heads"),
+            "distilbert": (49_666_112, "6 blocks, width 768, 12 heads (Sanh et al. 2019)"),
+            "electra-small": (10_641_344, "12 blocks, width 256, 4 heads, words of width 128 (Clark et al. 2020)"),
+            "mpnet-base": (92_195_264, "12 blocks, width 768, 12 heads (Song et al. 2020)"),
+            "modernbert-base": (
+                117_074_240,
+                "22 blocks, width 768, 12 heads, two of three with windows (Warner et al. 2024)",
+            ),
         },
     ),
     Family(
@@ -35,6 +42,17 @@ FAMILIES = (
         {
             "convolutional-tiny": (5_140_480, "4+3 convolutions, width 192: for a laptop (Gehring et al. 2017)"),
             "convolutional": (87_856_960, "20+20 convolutions, width 512 (Gehring et al. 2017, English-Romanian)"),
+        },
+    ),
+    Family(
+        "deberta",
+        "foveate.models.text.deberta",
+        {
+            "deberta-tiny": (5_413_440, "4 blocks, width 256, 4 heads: for a laptop"),
+            "deberta-base": (106_742_336, "12 blocks, width 768, 12 heads (He et al. 2021)"),
+            "deberta-v3-small": (49_667_648, "6 blocks, width 768, 12 heads (He et al. 2023)"),
+            "deberta-v3-base": (92_194_880, "12 blocks, width 768, 12 heads"),
+            "deberta-v3-large": (312_089_408, "24 blocks, width 1024, 16 heads"),
         },
     ),
     Family(

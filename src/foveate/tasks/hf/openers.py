@@ -7,10 +7,11 @@ from foveate import run_dir
 from foveate.interop.public_folder import layout_of
 from foveate.interop.through_transformers import head_of_any, is_ours, predicts_next
 from foveate.tasks.hf.pooling import embeds_sentences
+from foveate.tasks.hf.reader import MASKED
 from foveate.tasks.hf.texts import TextFolders
 
-LABELS = ("text", "tokens", "pair")
-"""The heads that give labels."""
+ANSWERS = ("text", "tokens", "pair", "span")
+"""The heads that give labels, or a part of the text."""
 
 
 def opener(folder: Path) -> Any:
@@ -24,9 +25,9 @@ def opener(folder: Path) -> Any:
     head, ours = head_of_any(folder), is_ours(folder)
     family = layout_of(folder).family if ours else ""
     if embeds_sentences(folder) or head == "none":
-        return TextFolders("vector" if family == "bert" else "none")
-    if head in LABELS:
+        return TextFolders("vector" if family in MASKED else "none")
+    if head in ANSWERS:
         return TextFolders(head)
     if not ours:
         return Completer if predicts_next(folder) else WordFiller
-    return {"bert": WordFiller, "xlnet": XLNetFiller}.get(family, Completer)
+    return {**dict.fromkeys(MASKED, WordFiller), "xlnet": XLNetFiller}.get(family, Completer)

@@ -9,6 +9,9 @@ from foveate.interop.public_folder import PublicModel, check_tokenizer
 from foveate.interop.through_transformers import ThroughTransformersConfig, read_any
 from foveate.training.hardware import choose_device
 
+MASKED = ("bert", "deberta")
+"""The families of masked language models whose tokenizers are those of BERT and RoBERTa."""
+
 
 def open_public(folder: Path, device: str = "cpu") -> tuple[PublicModel, Any]:
     """The model of a folder with its head, in evaluation mode, and its tokenizer. Raises UserError, one line."""
@@ -24,9 +27,9 @@ def open_tokenizer(folder: Path, public: PublicModel) -> BertTokenizer | PublicT
     All other families read by any."""
     config: Any = public.model.config
     masked = isinstance(config, ThroughTransformersConfig) and config.head == "words"
-    if public.family != "bert" and not masked:
+    if public.family not in MASKED and not masked:
         return PublicTokenizer.load(folder)
-    if config.head in ("text", "tokens") and (folder / TOKENIZER).is_file():
+    if config.head in ("text", "tokens", "span") and (folder / TOKENIZER).is_file():
         found = PublicTokenizer.load(folder)
         if all(found.number(name) is None for name in CLASS):
             return found
@@ -36,6 +39,6 @@ def open_tokenizer(folder: Path, public: PublicModel) -> BertTokenizer | PublicT
 def token_types(public: PublicModel) -> str | None:
     """What a model calls the types of its tokens; None if it has none."""
     config: Any = public.model.config
-    if public.family == "bert":
-        return "token_types" if config.token_types > 1 else None
+    if public.family in MASKED:
+        return "token_types" if (config.token_types or 0) > 1 else None
     return "segments" if public.family == "xlnet" else None

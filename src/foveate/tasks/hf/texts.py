@@ -10,31 +10,35 @@ from foveate.data.dataset import Dataset
 from foveate.data.table import FIRST, LABEL, SECOND, read_table
 from foveate.data.text.labelled_pairs import read_labelled_pairs
 from foveate.data.tokens.bert_tokenizer import BertTokenizer
+from foveate.data.tokens.public_tokenizer import PublicTokenizer
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError, one_line
 from foveate.forms.label import Label
 from foveate.forms.processor import Processor
 from foveate.forms.public_text import PooledTokens, PromptedText, PublicPair, PublicTags, PublicText, PublicWords
+from foveate.forms.span import AskedRow, Spans
 from foveate.forms.text_pair import PairLabel
 from foveate.forms.text_vector import TextVector
 from foveate.interop.layout import label_names, label_scores
 from foveate.interop.public_folder import PublicModel
 from foveate.tasks import find_task
+from foveate.tasks.ask import Answerer
 from foveate.tasks.checkpoint import public_recipe
 from foveate.tasks.embedder import Embedder
 from foveate.tasks.hf.pooling import lowercases, read_max_length, read_pooling, read_prompt
-from foveate.tasks.hf.reader import open_public, token_types
+from foveate.tasks.hf.reader import MASKED, open_public, token_types
 from foveate.tasks.run_config import RunConfig
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.weights import open_start
 from foveate.training.hardware import choose_device
 
-PAIRED = ("bert", "xlnet")
+PAIRED = (*MASKED, "xlnet")
 """The families that learn from two texts in one row."""
 
 NEXT = ("next", "not next")
 """What the labels of BERT's next-sentence head are called, if the folder has no names of its own."""
 
-TASK_OF = {"text": "classify", "pair": "pair", "tokens": "tag", "vector": "embed", "none": "embed"}
+TASK_OF = {"text": "classify", "pair": "pair", "tokens": "tag", "span": "ask", "vector": "embed", "none": "embed"}
 """The task of a model, by what it predicts."""
 
 
@@ -51,21 +55,22 @@ class TextFolders:
     """Opens folders whose models predict one thing: what `foveate run` and `eval` ask of a task."""
 
     def __init__(self, head: str) -> None:
-        """`head` is "text", "pair", "tokens", "vector" or "none"."""
+        """`head` is "text", "pair", "tokens", "span", "vector" or "none"."""
         self._head = head
         self._task = find_task(TASK_OF[head])
+        self._writes: Any = Spans() if head == "span" else self._task.writes
 
     def run_options(self, recipe: Any, where: str) -> Any:
         """The flags of `foveate run`."""
-        return self._task.writes.run_options()
+        return self._writes.run_options()
 
     def eval_options(self, recipe: Any, where: str) -> Any:
         """The flags of `foveate eval`."""
-        return self._task.writes.measure_options()
+        return self._writes.measure_options()
 
     def load(self, folder: Path | str, device: str = "cpu") -> Skill:
         """The model of a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
-        make = {"vector": bert_embedder, "none": token_embedder}.get(self._head)
+        make = {"vector": bert_embedder, "none": token_embedder, "span": span_answerer}.get(self._head)
         return make(Path(folder), device) if make else labeller(self._head, Path(folder), device)
 
 
@@ -86,10 +91,18 @@ def labeller(head: str, folder: Path, device: str) -> Skill:
     return skill_of(Classifier, "classify", public, folder, Processor(PublicText(**own), writes))
 
 
+def span_answerer(folder: Path, device: str) -> Skill:
+    """A model that answers questions about texts with a part of the text."""
+    public, tokenizer = open_public(folder, device)
+    own = TextTokenizer.of(tokenizer) if isinstance(tokenizer, PublicTokenizer) else tokenizer
+    reads = AskedRow(tokenizer=own).for_model(public.model.config)
+    return skill_of(Answerer, "ask", public, folder, Processor(reads, Spans()))
+
+
 def bert_embedder(folder: Path, device: str) -> Skill:
     """A BERT whose pooled tokens are the vector of a text."""
     start = open_start(folder)
-    if start.tokenizer is None or start.family != "bert":
+    if start.tokenizer is None or start.family not in MASKED:
         raise UserError(f"{folder} is not a BERT, so it gives no vectors of sentences")
     pooling, normalized = read_pooling(start.folder)
     config = replace(start.config, pooling=pooling, head="vector")

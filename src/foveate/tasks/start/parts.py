@@ -1,6 +1,6 @@
 """What a task takes of the trained weights that it begins from: all of a run of its own, the body, an image encoder."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -227,6 +227,39 @@ class LanguageModelBody(Body):
     @staticmethod
     def _shared(recipe: Any) -> tuple[str, ...]:
         return PARTS_OF.get((recipe.weights.family, recipe.preset.family), ())
+
+
+@dataclass(frozen=True)
+class RunOrBody(InitFrom):
+    """All weights of a run of the same task, or else the body of a language model."""
+
+    run: AllWeights
+    body: InitFrom = field(default_factory=LanguageModelBody)
+
+    def _of(self, recipe: Any) -> InitFrom:
+        own = recipe.weights.run
+        return self.run if own is not None and own.task == recipe.task else self.body
+
+    def complete(self, recipe: Any) -> None:
+        self._of(recipe).complete(recipe)
+
+    def training(self, recipe: Any) -> Training | None:
+        return self._of(recipe).training(recipe)
+
+    def check(self, recipe: Any) -> None:
+        self._of(recipe).check(recipe)
+
+    def tokenizer(self, recipe: Any) -> Tokenizer | None:
+        return self._of(recipe).tokenizer(recipe)
+
+    def sizes(self, recipe: Any) -> dict[str, int]:
+        return self._of(recipe).sizes(recipe)
+
+    def processor(self, recipe: Any, kind: Any) -> Any:
+        return self._of(recipe).processor(recipe, kind)
+
+    def fill(self, recipe: Any, model: nn.Module) -> None:
+        self._of(recipe).fill(recipe, model)
 
 
 class ImageEncoder(InitFrom):

@@ -108,6 +108,8 @@ def settle(page: Any, values: Mapping[str, Any]) -> Recipe:
         check_settings_act(recipe.architecture, asked.keys() & {*changed_fields(recipe.architecture, usual)})
     if not isinstance(recipe.architecture, models.config_class(preset.family)):
         raise UserError(f"{recipe.start or 'the recipe'} has another architecture than {recipe.model}: name a --model")
+    if page.forms_for is not None:
+        recipe.reads, recipe.writes = page.forms_for(recipe.reads, recipe.writes, recipe.architecture)
     recipe.reads = recipe.reads.fit(recipe.architecture)
     predicts = getattr(recipe.architecture, "head", page.head)
     if page.head is not None and predicts != page.head:

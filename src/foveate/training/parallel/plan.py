@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from foveate.attention import RelativePosition
+from foveate.attention import BucketedPosition, RelativePosition
 from foveate.nn import (
     DecoderBlock,
     DecoderStack,
@@ -58,6 +58,7 @@ SPLITS: Mapping[type[nn.Module], Split] = {
     FeedForward: Split(("inner",), "outer"),
     GatedFeedForward: Split(("inner", "gate"), "outer"),
     RelativePosition: Split(heads=("table",)),
+    BucketedPosition: Split(heads=("table",)),
 }
 
 TABLES = ("embedding", "source_embedding", "target_embedding")
