@@ -1,7 +1,7 @@
 """Attention as one function, `attend`, and its parts as values: scores, masks, biases, selections, memories."""
 
 from foveate.attention.attend import attend, attend_full
-from foveate.attention.biases import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
+from foveate.attention.biases import Bias, BucketedPosition, Gaussian, LinearDistance, RelativeKeys, RelativePosition
 from foveate.attention.grid_biases import RelativeGridKeys, RelativeGridPosition
 from foveate.attention.grid_masks import grid_window
 from foveate.attention.hooks import intercept
@@ -20,6 +20,7 @@ __all__ = [
     "Attended",
     "Biaffine",
     "Bias",
+    "BucketedPosition",
     "Dot",
     "Gaussian",
     "Hard",

@@ -31,6 +31,13 @@ MODEL_TYPES = {
     "llama": "foveate.interop.keys.llama",
     "whisper": "foveate.interop.keys.whisper",
     "xlnet": "foveate.interop.keys.xlnet",
+    "marian": "foveate.interop.keys.bart",
+    "bart": "foveate.interop.keys.bart",
+    "mbart": "foveate.interop.keys.bart",
+    "pegasus": "foveate.interop.keys.bart",
+    "m2m_100": "foveate.interop.keys.bart",
+    "t5": "foveate.interop.keys.t5",
+    "mt5": "foveate.interop.keys.t5",
     "vit": "foveate.interop.keys.vit",
     "swin": "foveate.interop.keys.swin",
     "convnext": "foveate.interop.keys.convnext",
@@ -162,6 +169,7 @@ def read_folder(folder: Path, body: bool = False) -> PublicModel:
         given = {
             name: value for name, value in given.items() if not any(fnmatchcase(name, one) for one in layout.heads)
         }
+    given = dict(layout.settle(config, given))
     key_map = _key_map(layout, config, given, folder)
     state = key_map.complete(given)
     with torch.device("meta"):

@@ -23,7 +23,7 @@ class DecoderSizes(Protocol):
     heads: int
     feedforward: int
     norm: Literal["post", "pre"]
-    activation: Literal["relu", "gelu", "silu"]
+    activation: Literal["relu", "gelu", "gelu-tanh", "silu"]
     dropout: float
     attention_dropout: float
     activation_dropout: float

@@ -37,7 +37,7 @@ def _translator() -> Any:
 TASK = Task(
     name="translate",
     about="Train a translator on pairs of sentences.",
-    families=("rnn-seq2seq", "convolutional-seq2seq", "transformer"),
+    families=("rnn-seq2seq", "convolutional-seq2seq", "transformer", "t5"),
     reads=SourceText(),
     writes=Translation(),
     objective=CrossEntropy(label_smoothing=0.1),
