@@ -90,6 +90,7 @@ def words(around: tuple[str, str] = ("", "</s>"), **more: Any) -> Callable[[Path
         form = " ".join(name for name in (around[0], "$A", around[1]) if name)
         signs = [(name, made.token_to_id(name)) for name in names]
         made.post_processor = processors.TemplateProcessing(single=form, special_tokens=signs)
+        made.add_special_tokens(more.get("additional_special_tokens", []))
         made.save(str(place / "tokenizer.json"))
         special = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "z", "pad_token": ":"}
         (place / "tokenizer_config.json").write_text(json.dumps({**special, **more}))
@@ -165,7 +166,7 @@ TRANSLATORS: dict[str, Translator] = {
         transformers.M2M100ForConditionalGeneration,
         transformers.M2M100Config(**{**SIZES, "pad_token_id": 1}),
         words(("up", "</s>"), tokenizer_class="NllbTokenizer", src_lang="up", additional_special_tokens=["up", "of"]),
-        {"num_beams": 5, "max_length": 17, "early_stopping": True},
+        {"num_beams": 5, "max_length": 17, "early_stopping": True, "bad_words_ids": [[1]]},
         ("up", "of"),
     ),
     "t5": Translator(

@@ -103,6 +103,8 @@ class Written(OutputForm):
     """Patterns of the sites where what is written looks at the input."""
     with_lengths: ClassVar[bool] = True
     """Whether models are given `target_lengths`."""
+    rules: ClassVar[Any] = None
+    """How the scores of each step are changed (`decoding.token_rules.TokenRules`)."""
     start_sign: ClassVar[str] = "<start>"
     end_sign: ClassVar[str] = "¶"
     """What stands for the start and the end of a text in pictures."""
@@ -121,6 +123,12 @@ class Written(OutputForm):
         """What cuts texts into tokens, once it is learned."""
         raise NotImplementedError
 
+    @property
+    def around(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The tokens before a text and behind it."""
+        special = self.tokenizer.special
+        return (special.start,), (special.end,)
+
     def texts(self, example: Any) -> Sequence[str]:
         """The texts that are learned to be written about an example; each makes a row of a batch."""
         return [example.label]
@@ -132,9 +140,9 @@ class Written(OutputForm):
 
     def prepare(self, example: Any) -> list[np.ndarray]:
         """The tokens of each text of an example, between start and end."""
-        special = self.tokenizer.special
+        before, behind = self.around
         found = self.tokenizer.encode(list(self.texts(example)))
-        return [np.array([special.start, *tokens, special.end], np.int32) for tokens in found]
+        return [np.array([*before, *tokens, *behind], np.int32) for tokens in found]
 
     def tensors(
         self, prepared: Sequence[Any], changes: Changes, generator: np.random.Generator | None
@@ -186,16 +194,18 @@ class Written(OutputForm):
 
         Samples are drawn by one seed for all batches.
         """
-        decoding = options.decoding
+        decoding, rules, special = options.decoding, self.rules, self.tokenizer.special
+        special = special if rules is None else replace(special, withheld=())
         generator = torch.Generator(next(model.parameters()).device).manual_seed(options.seed)
         return decode_all(
             as_generator(model),
             batches,
-            self.tokenizer.special,
+            special,
             decoding,
             generator,
             at_once,
             lambda inputs: self.longest(model, inputs, decoding),
+            rules,
         )
 
     def answers(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[WrittenAnswer]:

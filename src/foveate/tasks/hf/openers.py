@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from foveate import run_dir
+from foveate.errors import UserError
 from foveate.interop.public_folder import head_of, layout_of
+from foveate.tasks import find_task
 from foveate.tasks.hf.pooling import embeds_sentences
 from foveate.tasks.hf.texts import TextFolders
 
@@ -12,14 +14,25 @@ LABELS = ("text", "tokens", "pair")
 """The heads that give labels."""
 
 
+def writes_translations(folder: Path) -> bool:
+    """Returns whether a folder has an encoder-decoder of ours, which reads a text and writes another."""
+    try:
+        return layout_of(folder).family in find_task("translate").families
+    except UserError:
+        return False
+
+
 def opener(folder: Path) -> Any:
     """What loads a folder, by what its model predicts: words to fill in or to go on with, or labels; without a head,
     texts get vectors."""
     from foveate.tasks.completion.completer import Completer
     from foveate.tasks.hf.fillers import WordFiller, XLNetFiller
+    from foveate.tasks.hf.translators import TranslatorFolder
 
     if not (folder / run_dir.CONFIG).is_file():
         return Completer
+    if writes_translations(folder):
+        return TranslatorFolder(folder)
     head, family = head_of(folder), layout_of(folder).family
     if embeds_sentences(folder) or head == "none":
         return TextFolders("vector" if family == "bert" else "none")
