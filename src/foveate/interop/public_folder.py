@@ -114,6 +114,15 @@ def reads_images(kind: Any) -> bool:
     return kind in MODEL_TYPES and bool(importlib.import_module(MODEL_TYPES[kind]).LAYOUT.image_processor)
 
 
+def translates(folder: Path) -> bool:
+    """Returns whether a folder has an encoder-decoder of ours: it reads a text and writes another."""
+    kind, named = header_of(folder).model_type, header_of(folder).architectures or ()
+    if kind not in MODEL_TYPES:
+        return False
+    layout: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
+    return "tgt_vocab" in models.sizes_of_data(layout.family) and {*named} <= layout.architectures.keys()
+
+
 def head_of(folder: Path) -> str:
     """Returns what the model in a folder predicts: "words", a label of the "text", of a "pair" of texts or of each of
     its "tokens", a "label" of an image, "boxes" in it, or "none"."""

@@ -4,22 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from foveate import run_dir
-from foveate.errors import UserError
-from foveate.interop.public_folder import head_of, layout_of
-from foveate.tasks import find_task
+from foveate.interop.public_folder import head_of, layout_of, translates
 from foveate.tasks.hf.pooling import embeds_sentences
 from foveate.tasks.hf.texts import TextFolders
 
 LABELS = ("text", "tokens", "pair")
 """The heads that give labels."""
-
-
-def writes_translations(folder: Path) -> bool:
-    """Returns whether a folder has an encoder-decoder of ours, which reads a text and writes another."""
-    try:
-        return layout_of(folder).family in find_task("translate").families
-    except UserError:
-        return False
 
 
 def opener(folder: Path) -> Any:
@@ -31,7 +21,7 @@ def opener(folder: Path) -> Any:
 
     if not (folder / run_dir.CONFIG).is_file():
         return Completer
-    if writes_translations(folder):
+    if translates(folder):
         return TranslatorFolder(folder)
     head, family = head_of(folder), layout_of(folder).family
     if embeds_sentences(folder) or head == "none":

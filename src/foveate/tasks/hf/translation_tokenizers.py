@@ -80,11 +80,19 @@ class SideTokenizers:
             return (code,), end
         raise UserError("the model reads one language: leave out --source-language")
 
+    def knows(self, *languages: str) -> bool:
+        """Returns whether there is a token of each language."""
+        return all(any(name in self.languages for name in self._spellings(one)) for one in languages)
+
+    @staticmethod
+    def _spellings(language: str) -> tuple[str, ...]:
+        before, behind = CODE
+        return language, f"__{language}__", f"{before}{language}{behind}"
+
     def _number(self, language: str) -> int:
         if not self.languages:
             raise UserError(f"the model has no choice of languages, so none can be '{language}'")
-        before, behind = CODE
-        for name in (language, f"__{language}__", f"{before}{language}{behind}"):
+        for name in self._spellings(language):
             if name in self.languages:
                 return self.languages[name]
         raise unknown("language", language, [one.strip("_<>") for one in self.languages])

@@ -18,6 +18,7 @@ from foveate.tasks.checkpoint import public_recipe
 from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.hf.generation import Generation, read_generation
 from foveate.tasks.hf.translation_tokenizers import LANGUAGE_FIRST, SideTokenizers, open_sides
+from foveate.tasks.recipe import PairExamples
 from foveate.tasks.run_config import RunConfig
 from foveate.tasks.translate import TASK
 from foveate.tasks.translator import Translator
@@ -118,6 +119,21 @@ def forms_of(folder: Path, public: PublicModel) -> tuple[SideTokenizers, Generat
             )
     most = getattr(config, "max_length", LONGEST) - len(sides.source.begin) - len(sides.source.end)
     return sides, generation, processor_of(sides, most, generation.decoding, generation.rules)
+
+
+def forms_to_train(start: Any, examples: PairExamples) -> Processor:
+    """The forms of a folder that a training begins from, for the languages of its examples where it has a choice."""
+    generation = read_generation(start.folder)
+    sides = open_sides(start.folder, generation.values)
+    if sides.kind and (sides.knows(*examples.languages) or examples.languages != PairExamples().languages):
+        sides = sides.with_languages(*examples.languages)
+    rules = generation.rules
+    if sides.kind in LANGUAGE_FIRST and not sides.target.begin:
+        raise UserError(f"{start.folder} writes many languages: name both by --from-language and --to")
+    if sides.kind in LANGUAGE_FIRST:
+        rules = replace(rules, first=sides.target.begin[0])
+    reads = SourceText(tokenizer=sides.source)
+    return Processor(reads, Translation(tokenizer=sides.target, rules=rules, decoding=generation.decoding))
 
 
 @dataclass(frozen=True)
