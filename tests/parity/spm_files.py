@@ -16,7 +16,9 @@ def unigram_file(path: Path, pieces: Sequence[str], kind: int = 1) -> None:
         score = 0.0 if number < 3 else (-1.0 - 0.125 * number + len(piece) if kind == 1 else float(-number))
         entry = _bytes(1, piece.encode()) + b"\x15" + struct.pack("<f", score) + _integer(3, kinds.get(number, 1))
         message += _bytes(1, entry)
-    training = _integer(3, kind) + _integer(40, 0) + _integer(41, 1) + _integer(42, 2) + _varint(43 << 3) + _varint(2**64 - 1)
+    training = (
+        _integer(3, kind) + _integer(40, 0) + _integer(41, 1) + _integer(42, 2) + _varint(43 << 3) + _varint(2**64 - 1)
+    )
     message += _bytes(2, training)
     message += _bytes(3, _bytes(1, b"identity") + _integer(3, 1) + _integer(4, 1) + _integer(5, 1))
     path.write_bytes(message)

@@ -1,7 +1,7 @@
 """A tiny folder of each kind of encoder-decoder that foveate reads, with random weights and odd sizes.
 
-A new kind is one more row of TRANSLATORS; `test_every_translator.py` then compares it, decodes with it, runs it, looks at
-it, trains from it and writes it back.
+A new kind is one more row of TRANSLATORS; `test_every_translator.py` then compares it, decodes with it, runs it, looks
+at it, trains from it and writes it back.
 """
 
 import json
@@ -100,7 +100,26 @@ def words(around: tuple[str, str] = ("", "</s>"), **more: Any) -> Callable[[Path
 
 SOURCE = ["▁the", "▁keep", "er", "▁lit", "▁lamp", "▁", "k", "e", "p", "t", "h", "l", "a", "m", "i", "▁dawn", "▁up", ","]
 
-TARGET = ["▁le", "▁gard", "ien", "▁lampe", "▁", "g", "a", "r", "d", "l", "m", "p", "e", "▁la", "▁aube", "▁haut", ".", "é"]
+TARGET = [
+    "▁le",
+    "▁gard",
+    "ien",
+    "▁lampe",
+    "▁",
+    "g",
+    "a",
+    "r",
+    "d",
+    "l",
+    "m",
+    "p",
+    "e",
+    "▁la",
+    "▁aube",
+    "▁haut",
+    ".",
+    "é",
+]
 
 
 def marian_files(place: Path) -> None:
@@ -152,21 +171,25 @@ TRANSLATORS: dict[str, Translator] = {
     "mbart": Translator(
         transformers.MBartForConditionalGeneration,
         transformers.MBartConfig(**SIZES, scale_embedding=True),
-        words(("up", "</s>"), tokenizer_class="MBart50Tokenizer", src_lang="up", additional_special_tokens=["up", "of"]),
+        words(
+            ("up", "</s>"), tokenizer_class="MBart50Tokenizer", src_lang="up", additional_special_tokens=["up", "of"]
+        ),
         {"num_beams": 3, "max_length": 17, "forced_eos_token_id": 52},
         ("up", "of"),
     ),
     "pegasus": Translator(
         transformers.PegasusForConditionalGeneration,
-        transformers.PegasusConfig(**{**SIZES, "bos_token_id": None, "decoder_start_token_id": 50}),
+        transformers.PegasusConfig(
+            **{**SIZES, "bos_token_id": None, "decoder_start_token_id": 50, "forced_eos_token_id": 52}
+        ),
         words(),
         {"num_beams": 4, "length_penalty": 0.8, "max_length": 17},
     ),
     "m2m_100": Translator(
         transformers.M2M100ForConditionalGeneration,
-        transformers.M2M100Config(**{**SIZES, "pad_token_id": 1}),
+        transformers.M2M100Config(**{**SIZES, "max_position_embeddings": 61}),
         words(("up", "</s>"), tokenizer_class="NllbTokenizer", src_lang="up", additional_special_tokens=["up", "of"]),
-        {"num_beams": 5, "max_length": 17, "early_stopping": True, "bad_words_ids": [[1]]},
+        {"num_beams": 5, "max_length": 17, "early_stopping": True, "bad_words_ids": [[50]]},
         ("up", "of"),
     ),
     "t5": Translator(

@@ -69,8 +69,8 @@ def beam(
     found = _Found(len(steps), n_best, length_penalty, enough)
     if early_stopping is not None:
         found = _Found(len(steps), width, length_penalty, width if early_stopping == "yes" else math.inf, mixed=True)
-    bounds = (math.inf if bound is None else bound for bound in (growth, threshold))
-    search = _Search(steps, special, width, found, *bounds, early_stopping, rules)
+    growth, threshold = (math.inf if bound is None else bound for bound in (growth, threshold))
+    search = _Search(steps, special, width, found, growth, threshold, early_stopping, rules)
     logits, state = first_step(model, inputs, special)
     while len(rows := search.advance(logits)):
         state.reorder(rows)

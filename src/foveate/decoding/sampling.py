@@ -36,9 +36,9 @@ def sample(
     Logits are divided by the `temperature`. Then the `top_k` likeliest tokens are kept, and of these the smallest set
     of likeliest tokens (the nucleus) whose probability reaches `top_p` (Holtzman et al. 2020,
     https://arxiv.org/abs/1904.09751), without those that have less than `min_p` of the likeliest one's probability.
-    Tokens that a text already has become less likely by the `repetition_penalty` (see `penalize`). `rules` change
-    the logits of each step. Padding and start are never drawn. `log_prob` and `score` are the model's log-probability before all this. A `generator` on the
-    inputs' device makes draws reproducible.
+    Tokens that a text already has become less likely by the `repetition_penalty` (see `penalize`). `rules` change the
+    logits of each step. Padding and start are never drawn. `log_prob` and `score` are the model's log-probability
+    before all this. A `generator` on the inputs' device makes draws reproducible.
 
     `max_length` is the greatest number of tokens, the end included: one number, or one for each example. The model
     should be in evaluation mode. Raises UserError for invalid settings, and if the model returns NaN."""

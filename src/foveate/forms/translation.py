@@ -12,8 +12,8 @@ from torch import nn
 from foveate.data.buckets import Buckets
 from foveate.data.text.batches import surroundings
 from foveate.data.text.pair_buckets import PairBuckets, SideTokenizer, TokenPair
-from foveate.data.tokens.tokenizers import TRAINERS, PairTokens, join_pieces
 from foveate.data.tokens.text_tokenizer import TextTokenizer
+from foveate.data.tokens.tokenizers import TRAINERS, PairTokens, join_pieces
 from foveate.decoding import Decoding
 from foveate.decoding.token_rules import TokenRules
 from foveate.errors import UserError, at_least
@@ -161,6 +161,10 @@ class Translation(Written):
     def summary(self) -> str:
         source = f"{self.source_vocabulary:,} and " if self.source_vocabulary else ""
         return f"{source}{len(self.tokenizer):,} {self.unit}"
+
+    @property
+    def token_rules(self) -> TokenRules | None:
+        return self.rules
 
     @property
     def around(self) -> tuple[Sequence[int], Sequence[int]]:

@@ -27,6 +27,7 @@ from foveate.data.tokens.character_tokens import CharacterTokenizer, find_charac
 from foveate.data.tokens.tokenizers import TRAINERS, Tokens
 from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.decoding.settings import longest_outputs
+from foveate.decoding.token_rules import TokenRules
 from foveate.errors import UserError, at_least, at_most
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
@@ -103,8 +104,6 @@ class Written(OutputForm):
     """Patterns of the sites where what is written looks at the input."""
     with_lengths: ClassVar[bool] = True
     """Whether models are given `target_lengths`."""
-    rules: ClassVar[Any] = None
-    """How the scores of each step are changed (`decoding.token_rules.TokenRules`)."""
     start_sign: ClassVar[str] = "<start>"
     end_sign: ClassVar[str] = "¶"
     """What stands for the start and the end of a text in pictures."""
@@ -160,6 +159,11 @@ class Written(OutputForm):
     def measure_options(self) -> Any:
         return self.eval_options(decoding=replace(self.decoding))
 
+    @property
+    def token_rules(self) -> TokenRules | None:
+        """How the scores of each step are changed."""
+        return None
+
     def nothing(self) -> WrittenAnswer:
         return WrittenAnswer()
 
@@ -194,7 +198,7 @@ class Written(OutputForm):
 
         Samples are drawn by one seed for all batches.
         """
-        decoding, rules, special = options.decoding, self.rules, self.tokenizer.special
+        decoding, rules, special = options.decoding, self.token_rules, self.tokenizer.special
         special = special if rules is None else replace(special, withheld=())
         generator = torch.Generator(next(model.parameters()).device).manual_seed(options.seed)
         return decode_all(

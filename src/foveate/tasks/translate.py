@@ -1,10 +1,11 @@
 """Translation: a model writes a sentence in another language."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from foveate.data.text.parallel_corpus import ParallelText
+from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.forms.translation import SourceText, Translation
 from foveate.tasks.recipe import PairExamples
@@ -29,7 +30,9 @@ class PairRun(AllWeights):
             raise UserError(f"there is no folder {recipe.start} to begin from; of a language, say --from-language")
         super().complete(recipe)
         if recipe.weights.run is None:
-            self._forms(recipe)  # a folder that cannot be read is told before any data is
+            decoding = self._forms(recipe).writes.decoding
+            if recipe.recipe.writes.decoding == Decoding():
+                recipe.recipe.writes = replace(recipe.recipe.writes, decoding=decoding)
 
     def training(self, recipe: Any) -> Training | None:
         """A run goes on as it was trained; a folder is adapted at a low rate."""

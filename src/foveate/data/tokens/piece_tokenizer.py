@@ -100,7 +100,8 @@ def ids_of(values: object, where: Path) -> dict[str, int]:
 
 def ends_of(values: object, where: Path) -> tuple[list[int], list[int]]:
     """The ids before and after a text. Raises UserError for what is none."""
-    fits = isinstance(values, list) and len(values) == 2 and all(isinstance(part, list) for part in values)
-    if not fits or not all(type(one) is int and one >= 0 for part in values for one in part):
-        raise UserError(f"{where} has the {ENDS} {show_value(values)}, which cannot be")
-    return values[0], values[1]
+    if isinstance(values, list) and len(values) == 2 and all(isinstance(part, list) for part in values):
+        begin, end = values
+        if all(type(one) is int and one >= 0 for one in (*begin, *end)):
+            return begin, end
+    raise UserError(f"{where} has the {ENDS} {show_value(values)}, which cannot be")

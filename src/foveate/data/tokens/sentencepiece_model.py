@@ -116,7 +116,9 @@ def _model(pieces: list[Piece], training: Mapping[int, Any], path: Path) -> mode
         rows = [(piece.text, piece.score) for piece in pieces]
         return models.Unigram(rows, unknown, byte_fallback=falls_back)
     if kind != BPE:
-        raise UserError(f"{path} is a SentencePiece model of type {kind}; foveate reads unigrams and BPE, types 1 and 2")
+        raise UserError(
+            f"{path} is a SentencePiece model of type {kind}; foveate reads unigrams and BPE, types 1 and 2"
+        )
     if not 0 <= unknown < len(pieces):
         raise ValueError("it has no unknown token")
     numbers = {piece.text: number for number, piece in enumerate(pieces)}
@@ -128,9 +130,7 @@ def _model(pieces: list[Piece], training: Mapping[int, Any], path: Path) -> mode
         if text[:at] in normal and text[at:] in normal
     )
     merges = [(left, right) for *_, left, right in ranked]
-    return models.BPE(
-        numbers, merges, unk_token=pieces[unknown].text, fuse_unk=True, byte_fallback=falls_back
-    )
+    return models.BPE(numbers, merges, unk_token=pieces[unknown].text, fuse_unk=True, byte_fallback=falls_back)
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Any]]:

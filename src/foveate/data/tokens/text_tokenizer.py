@@ -90,7 +90,9 @@ class TextTokenizer:
         """The library's tokenizer, to be changed."""
         return copy_of(self._tokenizer)
 
-    def with_ends(self, begin: Sequence[int], end: Sequence[int], roles: Mapping[Role, int] | None = None) -> "TextTokenizer":
+    def with_ends(
+        self, begin: Sequence[int], end: Sequence[int], roles: Mapping[Role, int] | None = None
+    ) -> "TextTokenizer":
         """The same tokenizer with other ids before and after each text, and other ids of special tokens."""
         tokenizer = self.copy()
         named = {number: str(tokenizer.id_to_token(number)) for number in (*begin, *end)}

@@ -6,7 +6,7 @@ They have the same names and differ in norms and positions:
     mBART      the same with pre-norm
     Marian     post-norm, waves in halves; the vocabularies may be two
     Pegasus    the same with pre-norm and one vocabulary
-    M2M-100    pre-norm, waves of tensor2tensor from position 2
+    M2M-100    pre-norm, waves of tensor2tensor, from the position behind the number of the padding token
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "mbart": {"norm": "pre", **_LEARNED},
     "marian": {"norm": "post", **_HALVES},
     "pegasus": {"norm": "pre", **_HALVES},
-    "m2m_100": {"norm": "pre", **_HALVES, "waves": "tensor2tensor", "position_offset": 2},
+    "m2m_100": {"norm": "pre", "positions": "sinusoidal", "waves": "tensor2tensor", "input_norm": False},
 }
 """The fields of our config that a "model_type" decides."""
 
@@ -74,7 +74,7 @@ _EMBEDDINGS = {side: f"model.{side}.embed_tokens.weight" for side in ("encoder",
 
 def key_map(config: TransformerConfig) -> KeyMap:
     """The table of tensors."""
-    names = {}
+    names: dict[str, str] = {}
     for side, own, layers, parts in (
         ("encoder", "source", config.encoder_layers, _BLOCK),
         ("decoder", "target", config.decoder_layers, _BLOCK | _CROSS),
@@ -142,6 +142,7 @@ def read_config(values: Mapping[str, Any], where: str) -> TransformerConfig:
         static_position_embeddings=PARTS[kind]["positions"] == "sinusoidal",
         extra_pos_embeddings=2,
     ) if kind in ("bart", "mbart") else read.require(normalize_before=pre, normalize_embedding=False)
+    offset = {"position_offset": read.get("pad_token_id", 1) + 1} if kind == "m2m_100" else {}
     vocabulary = read.get("vocab_size", words)
     return TransformerConfig(
         src_vocab=vocabulary,
@@ -158,6 +159,7 @@ def read_config(values: Mapping[str, Any], where: str) -> TransformerConfig:
         max_length=read.get("max_position_embeddings", 1024),
         scale_embedding=read.get("scale_embedding", scaled),
         **PARTS[kind],
+        **offset,
     )
 
 
@@ -190,6 +192,7 @@ def write_config(config: TransformerConfig) -> dict[str, Any]:
         "architectures": [_CLASSES[kind]],
         "vocab_size": config.src_vocab,
         **(apart if kind == "marian" else {}),
+        **({"pad_token_id": (config.position_offset or 0) - 1} if kind == "m2m_100" else {}),
         "d_model": config.width,
         **sides,
         "activation_function": {ours: name for name, ours in reversed(_ACTIVATIONS.items())}[config.activation],

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from foveate.errors import UserError
 from foveate.interop.key_map import Entry, JoinedTransposed, KeyMap
 from foveate.interop.layout import ConfigReader, Layout
 from foveate.models.text.t5 import T5Config
@@ -48,21 +46,9 @@ def key_map(config: T5Config) -> KeyMap:
     for side, own in (("encoder", "source"), ("decoder", "target")):
         public = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
         entries.append(Entry((f"{own}_distances.table",), public, JoinedTransposed()))
-    tied = ("encoder.embed_tokens", "decoder.embed_tokens", *(["lm_head"] if config.tie == "all" else []))
+    tied = ("encoder.embed_tokens", "decoder.embed_tokens", *(["lm_head"] if config.tie else []))
     unused = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)
     return KeyMap(tuple(entries), {f"{name}.weight": "shared.weight" for name in tied}, unused)
-
-
-def settle(config: T5Config, given: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Whether a file has an output layer of its own; transformers ties it where it is left out."""
-    output = given.get("lm_head.weight")
-    shared = next((given[name] for name in _EMBEDDINGS if name in given), output)
-    if output is not None and shared is not None:
-        config.tie = "all" if torch.equal(output, shared) else "input"
-    return given
-
-
-_EMBEDDINGS = ("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 
 
 def read_config(values: Mapping[str, Any], where: str) -> T5Config:
@@ -92,7 +78,9 @@ def read_config(values: Mapping[str, Any], where: str) -> T5Config:
 
 
 def write_config(config: T5Config) -> dict[str, Any]:
-    """The inverse of `read_config`."""
+    """The inverse of `read_config`. UserError for two vocabularies."""
+    if config.src_vocab != config.tgt_vocab:
+        raise UserError("transformers' T5 has one vocabulary for source and target: train with --shared")
     known = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
     return {
         "model_type": "t5",
@@ -126,5 +114,4 @@ LAYOUT = Layout(
     key_map=key_map,
     read_config=read_config,
     write_config=write_config,
-    settle=settle,
 )

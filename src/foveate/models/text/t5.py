@@ -1,8 +1,8 @@
 """T5, the Transformer with an encoder and a decoder that reads and writes any task as text (Raffel et al. 2020,
 https://arxiv.org/abs/1910.10683).
 
-It differs from the Transformer of 2017: RMS norms before each layer, no biases, scores without a scale, and as positions
-a learned bias for buckets of distances, which all layers of a stack share. Version 1.1, and mT5 and Flan-T5 after it,
+It differs from the Transformer of 2017: RMS norms before each layer, no biases, scores without a scale, and as
+positions a learned bias for buckets of distances, which all layers of a stack share. Version 1.1, and mT5 and Flan-T5 after it,
 gate the feed-forward layers (Shazeer 2020) and have an output layer of their own.
 """
 
@@ -41,7 +41,7 @@ class T5Config:
     src_vocab: FromData
     """Size of the source vocabulary."""
     tgt_vocab: FromData
-    """Size of the target vocabulary, which is the same."""
+    """Size of the target vocabulary; one of the same size is the same, and has one embedding for both."""
     width: int = 512
     """Width C of all layers."""
     heads: int = 8
@@ -66,8 +66,8 @@ class T5Config:
     """Added to the mean square in each norm."""
     dropout: float = 0.1
     """Share of embeddings, layer outputs, inner activations and attention weights that is dropped in training."""
-    tie: Literal["input", "all"] = "all"
-    """Source and target share one embedding, or the output layer shares it too."""
+    tie: bool = True
+    """Share the target embedding with the output layer (version 1.0)."""
     scale_output: bool = True
     """Divide what the output layer reads by the root of the width (version 1.0)."""
 
@@ -80,7 +80,7 @@ class T5(EncoderDecoder, nn.Module):
         check_literals(config)
         self.config = config
         self.source_embedding, self.target_embedding = word_embeddings(
-            config.src_vocab, config.tgt_vocab, config.width, shared=True
+            config.src_vocab, config.tgt_vocab, config.width, shared=config.src_vocab == config.tgt_vocab
         )
         sizes = config.heads, config.buckets, config.farthest
         self.source_distances = BucketedPosition(*sizes, both_sides=True)
@@ -95,7 +95,7 @@ class T5(EncoderDecoder, nn.Module):
         self.encoder_norm, self.decoder_norm = make_norm(config.width), make_norm(config.width)
         self.output = nn.Linear(config.width, config.tgt_vocab, bias=False)
         _initialize(self, config)
-        if config.tie == "all":
+        if config.tie:
             tie_output(self.output, self.target_embedding)
 
     def forward(
@@ -173,7 +173,7 @@ def _gated(width: int, heads: int, feedforward: int, layers: int) -> dict[str, A
         "decoder_layers": layers,
         "activation": "gelu-tanh",
         "gated": True,
-        "tie": "input",
+        "tie": False,
         "scale_output": False,
     }
 

@@ -120,9 +120,7 @@ def open_sides(folder: Path, values: Mapping[str, Any]) -> SideTokenizers:
             known = f"{TOKENIZER}, {SOURCE_PIECES} and {VOCABULARY}, nor {BOTH_PIECES} and {VOCABULARY}"
             raise UserError(f"{folder} has no tokenizer that foveate reads: neither {known}")
     roles: dict[Role, int] = {
-        role: number
-        for role, name in IDS.items()
-        if (number := single_id(values, name, folder)) is not None
+        role: number for role, name in IDS.items() if (number := single_id(values, name, folder)) is not None
     }
     if "start" not in roles and "start" not in found.target.special:
         raise UserError(f"{folder} names no decoder_start_token_id, with which a text that is written begins")

@@ -1,4 +1,4 @@
-"""Encoder-decoders of Hugging Face folders in use: they translate, summarise, or write whatever they were trained to."""
+"""Encoder-decoders of Hugging Face folders in use: they translate, summarise, or write what they were trained to."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -14,13 +14,13 @@ from foveate.forms.processor import Processor
 from foveate.forms.translation import MeasureTranslations, SourceText, Translation
 from foveate.forms.written import WriteOptions
 from foveate.interop.public_folder import PublicModel, read_folder
+from foveate.tasks import find_task
 from foveate.tasks.checkpoint import public_recipe
 from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.hf.generation import Generation, read_generation
 from foveate.tasks.hf.translation_tokenizers import LANGUAGE_FIRST, SideTokenizers, open_sides
 from foveate.tasks.recipe import PairExamples
 from foveate.tasks.run_config import RunConfig
-from foveate.tasks.translate import TASK
 from foveate.tasks.translator import Translator
 from foveate.training.hardware import choose_device
 from foveate.viewer.protocol import Input, LookResult
@@ -109,9 +109,10 @@ def forms_of(folder: Path, public: PublicModel) -> tuple[SideTokenizers, Generat
 
     Raises UserError for what is missing or damaged, or a tokenizer with a token that the model has no embedding for.
     """
-    generation, config = read_generation(folder), public.model.config
+    generation = read_generation(folder)
+    config: Any = public.model.config
     sides = open_sides(folder, generation.values)
-    for tokenizer, rows in ((sides.source, config.src_vocab), (sides.target, config.tgt_vocab)):  # type: ignore[union-attr]
+    for tokenizer, rows in ((sides.source, config.src_vocab), (sides.target, config.tgt_vocab)):
         if tokenizer.largest >= rows:
             raise UserError(
                 f"the tokenizer has a token {tokenizer.largest:,}, but the model embeddings for {rows:,} only: "
@@ -156,6 +157,7 @@ class TranslatorFolder:
         public = read_folder(folder)
         sides, _, processor = forms_of(folder, public)
         public.model.to(torch.device(choose_device(device)))
-        recipe = public_recipe(TASK, public, folder, processor)
-        description = asdict(RunConfig(TASK.name, public.family, asdict(recipe.architecture), recipe.as_json()))
-        return PublicTranslator(TASK, recipe, public.model, processor, description, folder, sides=sides)
+        task = find_task("translate")
+        recipe = public_recipe(task, public, folder, processor)
+        description = asdict(RunConfig(task.name, public.family, asdict(recipe.architecture), recipe.as_json()))
+        return PublicTranslator(task, recipe, public.model, processor, description, folder, sides=sides)
