@@ -20,6 +20,7 @@ READ_ELSEWHERE = {
     "last_pool": "the size of the last map, which small images do not have",
     "unknown": "the token of hidden words, where a task hides some",
     "window": "the reach of attention, which short texts do not have",
+    "farthest": "the distances that share a bucket, which short texts do not have",
     "window_every": "which layers have that reach, of more layers than these have",
     "condition_dropout": "how often a condition is hidden, where one is given",
     "head": "what is predicted, which a task decides",

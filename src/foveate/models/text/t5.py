@@ -2,8 +2,8 @@
 https://arxiv.org/abs/1910.10683).
 
 It differs from the Transformer of 2017: RMS norms before each layer, no biases, scores without a scale, and as
-positions a learned bias for buckets of distances, which all layers of a stack share. Version 1.1, and mT5 and Flan-T5 after it,
-gate the feed-forward layers (Shazeer 2020) and have an output layer of their own.
+positions a learned bias for buckets of distances, which all layers of a stack share. Version 1.1, and mT5 and Flan-T5
+after it, gate the feed-forward layers (Shazeer 2020) and have an output layer of their own.
 """
 
 from dataclasses import dataclass
