@@ -23,6 +23,8 @@ class SpecialTokens:
 
     ids: Mapping[Role, int]
     """The id of each token that the vocabulary has."""
+    withheld: tuple[int, ...] | None = None
+    """The ids that no output has; by default those of padding and of the start."""
 
     def __contains__(self, role: Role) -> bool:
         return role in self.ids
@@ -64,7 +66,9 @@ class SpecialTokens:
 
     @cached_property
     def never_written(self) -> tuple[int, ...]:
-        """The ids that no output has: those of padding and of the start."""
+        """The ids that no output has."""
+        if self.withheld is not None:
+            return self.withheld
         never = {self.ids[role] for role in ("pad", "start") if role in self.ids}
         return tuple(sorted(never - {self.ids.get("end")}))
 

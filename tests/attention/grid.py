@@ -93,7 +93,9 @@ BIASES: dict[str, Callable[[Shape, int, int, int], Bias | Tensor | None]] = {
     ).requires_grad_(),
     "linear distance": lambda leading, t, s, d: LinearDistance(torch.rand(leading[-1:])),
     "gaussian": lambda leading, t, s, d: Gaussian(centres(leading, t, s).requires_grad_(), 1.5),
-    "bucketed position": lambda leading, t, s, d: _drawn(BucketedPosition(leading[-1], 8, 5)) if leading else None,
+    "bucketed position": lambda leading, t, s, d: (
+        _drawn(BucketedPosition(leading[-1], 8, 5, True)) if leading else None
+    ),
     "relative position": lambda leading, t, s, d: _drawn(RelativePosition(leading[-1], 3)) if leading else None,
     "relative keys": lambda leading, t, s, d: RelativeKeys(d, 2),
     "grid position": lambda leading, t, s, d: (

@@ -93,7 +93,7 @@ def test_a_sum_has_the_shape_and_the_tensors_of_its_parts() -> None:
 
 def test_buckets_of_distances() -> None:
     """Eight of them: half are of later keys, and of each half the first two hold one distance each."""
-    bias = BucketedPosition(1, 8, longest=16)
+    bias = BucketedPosition(1, 8, 16, both_sides=True)
     bias.table.data = torch.arange(8.0)[None]
     found = bias.block(torch.zeros(1, 1, 40, 3), range(40), range(40))[0]
     assert found[20, 20:].int().tolist() == [0, 5, 6, 6, 6, 6, *[7] * 14]

@@ -15,6 +15,7 @@ PAD, START, END = LEARNED.pad, LEARNED.start, LEARNED.end
 VOCABULARY = 29
 SMALL = {
     "transformer": {"width": 14, "heads": 2, "feedforward": 11, "encoder_layers": 2, "decoder_layers": 3},
+    "t5": {"width": 14, "heads": 2, "head_width": 5, "feedforward": 11, "encoder_layers": 2, "decoder_layers": 3},
     "rnn-seq2seq": {"embedding": 11, "width": 14},
     "convolutional-seq2seq": {"embedding": 11, "width": 14, "encoder_layers": 2, "decoder_layers": 3},
 }

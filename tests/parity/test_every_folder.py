@@ -18,6 +18,7 @@ from foveate.errors import UserError
 from foveate.forms.answers import Answer, Failure
 from foveate.interop.layout import Layout
 from foveate.interop.public_folder import MODEL_TYPES, read_folder
+from foveate.models import sizes_of_data
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.start.weights import HEADS
@@ -38,8 +39,9 @@ def layout(kind: str) -> Layout:
 
 def test_every_kind_and_head_is_here() -> None:
     """Of models that read texts; tests/tasks/test_public_images.py has those of images, test_whisper.py those of
-    sounds."""
-    of_texts = {kind for kind in MODEL_TYPES if not layout(kind).image_processor and kind != "whisper"}
+    sounds, test_every_translator.py those that write another text."""
+    others = ("whisper", *(kind for kind in MODEL_TYPES if "tgt_vocab" in sizes_of_data(layout(kind).family)))
+    of_texts = {kind for kind in MODEL_TYPES if not layout(kind).image_processor and kind not in others}
     assert FOLDERS.keys() == of_texts
     for kind in of_texts:
         own = {head for name, head in layout(kind).architectures.items() if matches(kind, name)}

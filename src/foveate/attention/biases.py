@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention.shapes import cut, precise
+from foveate.errors import UserError
 
 
 class Bias(ABC):
@@ -162,29 +163,31 @@ class RelativePosition(_Learned):
         return torch.Size((len(self.table), 1, 1))
 
 
-class BucketedPosition(_Learned):
-    """A learned number for each head and bucket of distances `j - i` (Raffel et al. 2020, T5): half of the buckets are
-    of later keys. A quarter of all holds one distance each, the others ever more, up to `longest`."""
+class BucketedPosition(RelativePosition):
+    """A learned number for each head and bucket of distances (T5, Raffel et al. 2020,
+    https://arxiv.org/abs/1910.10683).
 
-    def __init__(self, heads: int, buckets: int, longest: int = 128) -> None:
-        super().__init__()
-        self.buckets, self.longest = buckets, longest
+    Half of the buckets are for one distance each; the others are for ranges that grow up to `farthest`, and the last
+    has all distances beyond. On `both_sides`, keys before a query and behind it have half of the buckets each; else all
+    keys behind it are in the bucket of its own place.
+    """
+
+    def __init__(self, heads: int, buckets: int, farthest: int, both_sides: bool) -> None:
+        nn.Module.__init__(self)
+        one_side = buckets // 2 if both_sides else buckets
+        if one_side < 2 or farthest <= one_side // 2:
+            raise UserError(f"{buckets} buckets cannot hold distances up to {farthest}: take at least 4, and fewer")
+        self.buckets, self.farthest, self.both_sides = one_side, farthest, both_sides
         self.table = nn.Parameter(torch.zeros(heads, buckets))
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        distance, half = _distances(rows, columns, self.start, queries.device), self.buckets // 2
-        single = max(1, half // 2)
-        far = distance.abs().clamp(min=single)
-        share = torch.log(far / single) / math.log(self.longest / single)
-        bucket = (single + (share * (half - single)).long()).clamp(max=half - 1)
-        bucket = torch.where(distance.abs() < single, distance.abs(), bucket)
-        return self.table[:, bucket + half * (distance > 0)]
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        return (self.table,)
-
-    def shape(self) -> torch.Size:
-        return torch.Size((len(self.table), 1, 1))
+        distance = _distances(rows, columns, self.start, queries.device)
+        behind = (distance > 0).long() * self.buckets if self.both_sides else 0
+        distance = distance.abs() if self.both_sides else -distance.clamp(max=0)
+        exact = self.buckets // 2
+        share = (distance.clamp(min=1).float() / exact).log() / math.log(self.farthest / exact)
+        wide = (exact + (share * (self.buckets - exact)).long()).clamp(max=self.buckets - 1)
+        return self.table[:, torch.where(distance < exact, distance, wide) + behind]
 
 
 class RelativeKeys(_Learned):

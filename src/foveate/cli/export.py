@@ -19,14 +19,18 @@ from foveate.tasks.export.adapter import export_adapter
 from foveate.tasks.export.cloze import export_cloze, fills_in_words
 from foveate.tasks.export.images import export_images, exports_images
 from foveate.tasks.export.labels import export_labels, gives_labels
+from foveate.tasks.export.translators import export_translator, is_translator
 
 
 @dataclass
 class Export:
-    """Write a GPT, GPT-NeoX, Llama or a relative of these, a BERT that labels texts, pairs or words, a GPT that labels
-    texts, a BERT or XLNet that fills in words, or a vision Transformer, Swin, ConvNeXt, ResNet or DETR as a Hugging
-    Face folder, which transformers loads with the same logits; a language model, a BERT or a classifier of images as an
-    ONNX file; or the low-rank updates of a classifier that was trained with --lora as an adapter of peft."""
+    """Write a trained model for other libraries.
+
+    As a Hugging Face folder, which transformers loads with the same logits: a GPT, GPT-NeoX, Llama or a relative of
+    these, a BERT that labels texts, pairs or words, a GPT that labels texts, a BERT or XLNet that fills in words, a
+    Transformer or T5 that translates, or a vision Transformer, Swin, ConvNeXt, ResNet or DETR. As an ONNX file: a
+    language model, a BERT or a classifier of images. As an adapter of peft: the low-rank updates of a classifier that
+    was trained with --lora."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Folder of a trained model, of foveate's or of Hugging Face's; or a name of trained weights."""
@@ -53,7 +57,12 @@ def main(arguments: Sequence[str]) -> None:
         worst = export_to_onnx(task, options.out)
         print(f"wrote {options.out / MODEL}; onnxruntime's logits differ from PyTorch's by at most {worst:.1e}")
         return
-    ways = ((gives_labels, export_labels), (fills_in_words, export_cloze), (exports_images, export_images))
+    ways = (
+        (gives_labels, export_labels),
+        (fills_in_words, export_cloze),
+        (exports_images, export_images),
+        (is_translator, export_translator),
+    )
     for belongs, export in ways:
         if belongs(task):
             print(f"wrote {options.out}; try: {export(task, options.out)}.from_pretrained('{options.out}')")

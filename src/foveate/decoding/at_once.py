@@ -17,6 +17,7 @@ from torch import Tensor
 from foveate.attention import hooks
 from foveate.contracts import Generator, Hypothesis, State
 from foveate.decoding.settings import Decoding, decode_up_to, longest_outputs
+from foveate.decoding.token_rules import TokenRules
 from foveate.special_tokens import SpecialTokens
 
 _MOST = 4
@@ -40,6 +41,7 @@ def decode_all(
     generator: torch.Generator | None = None,
     at_once: int = 1,
     longest: Longest | None = None,
+    rules: TokenRules | None = None,
 ) -> Iterator[list[list[Hypothesis]]]:
     """The results of `decode` for each batch of inputs, as soon as they are ready; batches are asked for one by one.
 
@@ -53,7 +55,7 @@ def decode_all(
     @torch.inference_mode()
     def decode(inputs: dict[str, Tensor], stop: Event | None = None) -> list[list[Hypothesis]]:
         writer: Any = model if stop is None else _Stoppable(model, stop)
-        return decode_up_to(limits(inputs), writer, inputs, special, settings, generator)
+        return decode_up_to(limits(inputs), writer, inputs, special, settings, generator, rules)
 
     coming = iter(batches)
     first = list(islice(coming, at_once))

@@ -10,7 +10,8 @@ from torch import Tensor
 from foveate.attention import assign_rows
 from foveate.contracts import Generator, Hypothesis
 from foveate.decoding.first_step import first_step
-from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs, writable
+from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs, log_softmax, writable
+from foveate.decoding.token_rules import TokenRules
 from foveate.errors import UserError
 from foveate.special_tokens import SpecialTokens
 
@@ -33,6 +34,8 @@ def beam(
     patience: float | None = None,
     growth: float | None = None,
     threshold: float | None = None,
+    early_stopping: str | None = None,
+    rules: TokenRules | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each example, best first.
 
@@ -52,6 +55,11 @@ def beam(
     - `max_length` steps are done, the end included (one number, or one for each example). If fewer than `n_best`
       hypotheses have ended, the best open ones follow with `ended=False`.
 
+    With `early_stopping`, transformers' rules replace these: the `width` best ended hypotheses are kept, and those that
+    are open at `max_length` are ranked among them. Nothing is dropped earlier. A search ends when `width` hypotheses
+    have ended ("yes"), or when the best open one could not be among them at its current length ("no"; with "never" at
+    `max_length` if the penalty is positive). `rules` change the log-probabilities of each step.
+
     A width and a patience of 1 give greedy search. Equal scores are ordered by beam, then by token id. The model should
     be in evaluation mode. Raises UserError for invalid settings.
     """
@@ -59,13 +67,15 @@ def beam(
     steps = limits(inputs, max_length)
     enough = math.inf if patience is None else max(n_best, patience * width)
     found = _Found(len(steps), n_best, length_penalty, enough)
-    bounds = (math.inf if bound is None else bound for bound in (growth, threshold))
-    search = _Search(steps, special, width, found, *bounds)
+    if early_stopping is not None:
+        found = _Found(len(steps), width, length_penalty, width if early_stopping == "yes" else math.inf, mixed=True)
+    growth, threshold = (math.inf if bound is None else bound for bound in (growth, threshold))
+    search = _Search(steps, special, width, found, growth, threshold, early_stopping, rules)
     logits, state = first_step(model, inputs, special)
     while len(rows := search.advance(logits)):
         state.reorder(rows)
         logits = model.step(search.last_tokens, state)
-    return found.hypotheses
+    return [rivals[:n_best] for rivals in found.hypotheses]
 
 
 def check_width(width: int) -> None:
@@ -105,7 +115,9 @@ class _Found:
     enough have ended.
     """
 
-    def __init__(self, examples: int, n_best: int, length_penalty: float, enough: float):
+    def __init__(self, examples: int, n_best: int, length_penalty: float, enough: float, mixed: bool = False):
+        """`mixed` hypotheses are ranked by their scores alone, whether they ended or not."""
+        self.rank = _rank_mixed if mixed else _rank
         self.n_best, self.length_penalty, self.enough = n_best, float(length_penalty), enough
         self.hypotheses: list[list[Hypothesis]] = [[] for _ in range(examples)]
         self.to_beat = [-math.inf] * examples
@@ -119,7 +131,7 @@ class _Found:
         rows = zip(*(values.tolist() for values in (examples, tokens, log_prob, scores)), strict=True)
         for example, written, total, score in rows:
             rivals = self.hypotheses[example]
-            insort(rivals, hypothesis(written, total, score, ended), key=_rank)
+            insort(rivals, hypothesis(written, total, score, ended), key=self.rank)
             del rivals[self.n_best :]
             self._count[example] += 1
             if self._count[example] >= self.enough:
@@ -134,6 +146,10 @@ class _Found:
 
 def _rank(hypothesis: Hypothesis) -> tuple[bool, float]:
     return not hypothesis.ended, -hypothesis.score
+
+
+def _rank_mixed(hypothesis: Hypothesis) -> tuple[bool, float]:
+    return False, -hypothesis.score
 
 
 class _Search:
@@ -152,7 +168,10 @@ class _Search:
         found: _Found,
         growth: float,
         threshold: float,
+        early_stopping: str | None,
+        rules: TokenRules | None,
     ):
+        self.early_stopping, self.rules = early_stopping, rules
         self.special = special
         self.width, self.found, self.growth, self.threshold = width, found, min(growth, LONGEST), threshold
         self.examples = torch.arange(len(steps), device=steps.device)
@@ -160,6 +179,8 @@ class _Search:
         self.written = torch.full_like(self.examples, special.start)[:, None, None]
         self.log_prob = torch.zeros(len(steps), 1, device=steps.device)
         self.rows = self.examples[:, None]
+        self.among_best = torch.ones_like(self.rows, dtype=torch.bool)
+        """The open hypotheses that were among the `width` best candidates, with those that ended."""
 
     @property
     def last_tokens(self) -> Int[Tensor, "R"]:
@@ -175,6 +196,7 @@ class _Search:
         self._store_ended(ends, log_prob, parents)
         # At least `width` of twice as many candidates do not end, since each beam has one end.
         continuing = ends.byte().argsort(dim=1, stable=True)[:, : self.width]
+        self.among_best = continuing < self.width
         self.log_prob = log_prob.masked_fill(ends, -math.inf).gather(1, continuing)
         parents = parents.gather(1, continuing)
         self.written = torch.cat([_pick(self.written, parents), tokens.gather(1, continuing)[:, :, None]], 2)
@@ -191,15 +213,26 @@ class _Search:
     ) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"], Int[Tensor, "B K"]]:
         """The best continuations of each example, best first: log-probability, beam continued, token added."""
         # Only the end and `width` other tokens of a beam matter.
-        allowed, first = writable(logits, self.special)
+        scores = logits if self.rules is None else self._ruled(logits)
+        allowed, first = writable(scores, self.special)
         _, tokens = best(allowed, self.width + 1)
         continuations = tokens.shape[1]
         rows = self.rows.flatten()
-        added, tokens = log_probs(logits, tokens + first)[rows], tokens[rows]
+        added = log_probs(logits, tokens + first) if self.rules is None else scores.gather(1, tokens + first)
+        added, tokens = added[rows], tokens[rows]
         totals = self.log_prob.flatten()[:, None] + added
         log_prob, chosen = best(totals.reshape(len(self.examples), -1), 2 * self.width)
         tokens = tokens.reshape(len(self.examples), -1).gather(1, chosen) + first
         return log_prob, chosen // continuations, tokens
+
+    def _ruled(self, logits: Float[Tensor, "R N"]) -> Float[Tensor, "R N"]:
+        """The log-probabilities of all tokens after each row of the model, as the rules change them."""
+        there, length = self.log_prob != -math.inf, self.written.shape[2]
+        rows, written = self.rows[there], self.written[there]
+        left = (self.steps - length + 1)[:, None].expand_as(there)[there]
+        in_order = torch.empty_like(written).index_copy_(0, rows, written)
+        assert self.rules is not None
+        return self.rules(log_softmax(logits), in_order, torch.empty_like(left).index_copy_(0, rows, left))
 
     def _store_ended(
         self, ends: Bool[Tensor, "B K"], log_prob: Float[Tensor, "B K"], parents: Int[Tensor, "B K"]
@@ -214,6 +247,9 @@ class _Search:
     def _prune(self) -> None:
         """Remove finished examples, and drop hypotheses that cannot win."""
         length = self.written.shape[2] - 1
+        if self.early_stopping is not None:
+            self._stop_early(length)
+            return
         to_beat = self.log_prob.new_tensor([self.found.to_beat[example] for example in self.examples.tolist()])
         least = length + 1  # with the end
         greatest = self.steps.clamp_max(self.growth * least) if self.found.length_penalty > 0 else least
@@ -229,7 +265,21 @@ class _Search:
         if self.log_prob.shape[1] > n_best:
             behind = self.log_prob[:, n_best:] < self.log_prob[:, n_best - 1 : n_best] - self.threshold
             self.log_prob[:, n_best:].masked_fill_(behind, -math.inf)
-        stay = ~done
+        self._keep(~done)
+
+    def _stop_early(self, length: int) -> None:
+        """Remove the examples that are finished by the rules of transformers."""
+        to_beat = self.log_prob.new_tensor([self.found.to_beat[example] for example in self.examples.tolist()])
+        farthest = self.early_stopping == "never" and self.found.length_penalty > 0
+        possible = self.found.score(self.log_prob[:, 0], self.steps if farthest else length)
+        last = self.steps <= length
+        left = (last & (to_beat != math.inf))[:, None] & self.among_best & (self.log_prob != -math.inf)
+        if left.any():
+            examples = self.examples[left.nonzero()[:, 0]]
+            self.found.add(examples, self.written[left][:, 1:], self.log_prob[left], ended=False)
+        self._keep(~(last | (to_beat >= possible)))
+
+    def _keep(self, stay: Bool[Tensor, "B"]) -> None:
         self.examples, self.steps, self.rows = self.examples[stay], self.steps[stay], self.rows[stay]
         self.written, self.log_prob = self.written[stay], self.log_prob[stay]
 

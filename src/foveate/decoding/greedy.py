@@ -11,6 +11,7 @@ from torch import Tensor
 from foveate.contracts import Generator, Hypothesis, State
 from foveate.decoding.first_step import first_step
 from foveate.decoding.ranking import hypothesis, limits, log_probs, writable
+from foveate.decoding.token_rules import TokenRules
 from foveate.special_tokens import SpecialTokens
 
 Choice = Callable[[Float[Tensor, "R N"]], Int[Tensor, "R"]]
@@ -24,16 +25,18 @@ def greedy(
     special: SpecialTokens,
     max_length: int | Int[Tensor, "B"],
     repetition_penalty: float = 1.0,
+    rules: TokenRules | None = None,
 ) -> list[Hypothesis]:
     """The greedy sequence of each example, of the likeliest next tokens; its score is its log-probability.
 
-    Tokens that a text already has become less likely by the `repetition_penalty` (see `penalize`).
+    Tokens that a text already has become less likely by the `repetition_penalty` (see `penalize`). `rules` change the
+    logits of each step.
 
     `max_length` is the greatest number of tokens, the end included: one number, or one for each example. A longer
     output has `ended=False`. The model should be in evaluation mode. Raises UserError for an invalid limit."""
     steps = limits(inputs, max_length)
     penalty = Penalty.of(inputs, repetition_penalty, torch.arange(len(steps), device=steps.device))
-    return write(model, *first_step(model, inputs, special), special, likeliest, steps, penalty)
+    return write(model, *first_step(model, inputs, special), special, likeliest, steps, penalty, rules)
 
 
 def likeliest(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
@@ -76,6 +79,7 @@ def write(
     choose: Choice,
     steps: Int[Tensor, "R"],
     penalty: Penalty | None = None,
+    rules: TokenRules | None = None,
 ) -> list[Hypothesis]:
     """Decode every row of `state` until the end token or its number of `steps`; finished rows leave the batch.
 
@@ -86,7 +90,11 @@ def write(
     log_prob = torch.zeros(len(rows), device=steps.device)
     done: dict[int, Hypothesis] = {}
     for step in count(1):
-        allowed, first = writable(logits, special)
+        ruled = logits
+        if rules is not None:
+            begun = torch.cat([torch.full_like(rows[:, None], special.start), written], 1)
+            ruled = rules(logits.float(), begun, steps - step + 1)
+        allowed, first = writable(ruled, special)
         if penalty is not None:
             allowed = penalty(allowed.float(), first, written)
         tokens = choose(allowed) + first

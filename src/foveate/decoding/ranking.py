@@ -65,6 +65,11 @@ def log_probs(logits: Float[Tensor, "R N"], tokens: Int[Tensor, "R K"]) -> Float
     return torch.cat([part.log_softmax(1, dtype=torch.float32).gather(1, chosen) for part, chosen in parts])
 
 
+def log_softmax(logits: Float[Tensor, "R N"]) -> Float[Tensor, "R N"]:
+    """The log-probabilities of all tokens of each row, in full precision."""
+    return logits.log_softmax(1, dtype=torch.float32)
+
+
 def hypothesis(tokens: list[int], log_prob: float, score: float, ended: bool) -> Hypothesis:
     """A finished hypothesis. Raises UserError if its log-probability is NaN."""
     if math.isnan(log_prob):

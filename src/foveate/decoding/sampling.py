@@ -8,6 +8,7 @@ from foveate.contracts import Generator, Hypothesis
 from foveate.decoding.first_step import first_step
 from foveate.decoding.greedy import Penalty, write
 from foveate.decoding.ranking import best, limits, not_a_number
+from foveate.decoding.token_rules import TokenRules
 from foveate.errors import UserError
 from foveate.special_tokens import SpecialTokens
 
@@ -28,15 +29,16 @@ def sample(
     generator: torch.Generator | None = None,
     min_p: float | None = None,
     repetition_penalty: float = 1.0,
+    rules: TokenRules | None = None,
 ) -> list[list[Hypothesis]]:
     """`samples` independent outputs for each example.
 
     Logits are divided by the `temperature`. Then the `top_k` likeliest tokens are kept, and of these the smallest set
     of likeliest tokens (the nucleus) whose probability reaches `top_p` (Holtzman et al. 2020,
     https://arxiv.org/abs/1904.09751), without those that have less than `min_p` of the likeliest one's probability.
-    Tokens that a text already has become less likely by the `repetition_penalty` (see `penalize`). Padding and start
-    are never drawn. `log_prob` and `score` are the model's log-probability before all this. A `generator` on the
-    inputs' device makes draws reproducible.
+    Tokens that a text already has become less likely by the `repetition_penalty` (see `penalize`). `rules` change the
+    logits of each step. Padding and start are never drawn. `log_prob` and `score` are the model's log-probability
+    before all this. A `generator` on the inputs' device makes draws reproducible.
 
     `max_length` is the greatest number of tokens, the end included: one number, or one for each example. The model
     should be in evaluation mode. Raises UserError for invalid settings, and if the model returns NaN."""
@@ -52,7 +54,7 @@ def sample(
         return draw(logits, temperature, top_k, top_p, min_p, generator)
 
     penalty = Penalty.of(inputs, repetition_penalty, rows)
-    drawn = write(model, logits, state, special, choose, steps[rows], penalty)
+    drawn = write(model, logits, state, special, choose, steps[rows], penalty, rules)
     return [drawn[start : start + samples] for start in range(0, len(drawn), samples)]
 
 

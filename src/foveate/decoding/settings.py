@@ -12,6 +12,7 @@ from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
 from foveate.decoding.ranking import LONGEST
 from foveate.decoding.sampling import COLDEST, check_sampling, sample
+from foveate.decoding.token_rules import TokenRules
 from foveate.errors import UserError, at_least, check_literals, show_value
 from foveate.nn import longest_sequence
 from foveate.special_tokens import SpecialTokens
@@ -48,6 +49,9 @@ class Decoding:
     threshold: float | None = 3.0
     """Beam search: drop hypotheses that are e ** threshold times less likely than the n_best-th one; None disables
     pruning."""
+    early_stopping: Literal["yes", "no", "never"] | None = None
+    """Beam search: stop as transformers does, where early_stopping is true ("yes": width outputs have ended), false or
+    "never"; patience, growth and threshold then do nothing."""
     temperature: float = 1.0
     """Sampling: below 1 prefers likely tokens, above 1 is more random; 0 takes the likeliest, as greedy search does."""
     top_k: int | None = None
@@ -61,7 +65,7 @@ class Decoding:
 
     @property
     def beam_arguments(self) -> tuple[int, int, float, float | None, float | None, float | None]:
-        """The arguments of `beam`, in order."""
+        """The arguments of `beam`, in order, but for the last ones."""
         return self.width, self.n_best, self.length_penalty, self.patience, self.growth, self.threshold
 
     def check(self) -> None:
@@ -144,12 +148,13 @@ def decode_up_to(
     special: SpecialTokens,
     settings: Decoding,
     generator: torch.Generator | None = None,
+    rules: TokenRules | None = None,
 ) -> list[list[Hypothesis]]:
-    """`decode` with outputs of at most `longest` tokens."""
+    """`decode` with outputs of at most `longest` tokens, whose scores `rules` change."""
     if settings.method == "beam":
-        return beam(model, inputs, special, longest, *settings.beam_arguments)
+        return beam(model, inputs, special, longest, *settings.beam_arguments, settings.early_stopping, rules)
     if settings.method == "sample" and settings.temperature:
         drawn_by = (settings.n_best, settings.temperature, settings.top_k, settings.top_p)
         changed_by = (settings.min_p, settings.repetition_penalty)
-        return sample(model, inputs, special, longest, *drawn_by, generator, *changed_by)
-    return [[found] for found in greedy(model, inputs, special, longest, settings.repetition_penalty)]
+        return sample(model, inputs, special, longest, *drawn_by, generator, *changed_by, rules)
+    return [[found] for found in greedy(model, inputs, special, longest, settings.repetition_penalty, rules)]

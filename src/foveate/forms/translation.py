@@ -10,9 +10,12 @@ import numpy as np
 from torch import nn
 
 from foveate.data.buckets import Buckets
+from foveate.data.text.batches import surroundings
 from foveate.data.text.pair_buckets import PairBuckets, SideTokenizer, TokenPair
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.data.tokens.tokenizers import TRAINERS, PairTokens, join_pieces
 from foveate.decoding import Decoding
+from foveate.decoding.token_rules import TokenRules
 from foveate.errors import UserError, at_least
 from foveate.forms.form import Learned
 from foveate.forms.processor import PreparedExample, Processor, RowProcessor
@@ -79,6 +82,15 @@ class SourceText(ReadText):
                 "share one vocabulary, or use tie='output'"
             )
 
+    @property
+    def around(self) -> tuple[Sequence[int], Sequence[int]]:
+        return surroundings(self.words) if isinstance(self.words, TextTokenizer) else super().around
+
+    def names(self, prepared: Any) -> list[str]:
+        if isinstance(self.words, TextTokenizer):  # whose special tokens have names of their own
+            return self.words.pieces(prepared.tolist())
+        return super().names(prepared)
+
     def learn(self, train: Any, architecture: Any) -> "SourceText":
         found = copy(self)
         texts = chain.from_iterable(train) if self.shared else train.sources()
@@ -105,10 +117,7 @@ class SourceText(ReadText):
     def buckets(self, train: Any, processor: Processor) -> Buckets:
         """Pairs are tokenized as they are streamed from disk."""
         target = processor.writes.tokenizer
-        sides = (
-            SideTokenizer(self.words, *self.around),
-            SideTokenizer(target, (target.special.start,), (target.special.end,)),
-        )
+        sides = SideTokenizer(self.words, *self.around), SideTokenizer(target, *processor.writes.around)
         return PairBuckets(train, RowProcessor(processor, split_pair), sides, self.max_length)
 
     def whole_words(self, texts: Sequence[str]) -> list[str]:
@@ -132,6 +141,8 @@ class Translation(Written):
     """Whether texts are lower-cased."""
     source_vocabulary: Learned[int] = 0
     """Entries of the source's vocabulary where it is another; 0 for a shared one."""
+    rules: Learned[TokenRules | None] = None
+    """What the folder that the model is from says of the tokens that may follow each other."""
 
     def check_learned(self) -> None:
         require_tokenizer(self, "tokenizer")
@@ -150,6 +161,17 @@ class Translation(Written):
     def summary(self) -> str:
         source = f"{self.source_vocabulary:,} and " if self.source_vocabulary else ""
         return f"{source}{len(self.tokenizer):,} {self.unit}"
+
+    @property
+    def token_rules(self) -> TokenRules | None:
+        return self.rules
+
+    @property
+    def around(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The tokens before a text and behind it, in training: a public tokenizer has more than a start and an end."""
+        own = self.tokenizer
+        begin, end = (own.begin, own.end) if isinstance(own, TextTokenizer) else ((), (own.special.end,))
+        return (own.special.start, *begin), end
 
     def texts(self, example: tuple[str, str]) -> Sequence[str]:
         return [example[1]]

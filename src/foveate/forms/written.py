@@ -27,6 +27,7 @@ from foveate.data.tokens.character_tokens import CharacterTokenizer, find_charac
 from foveate.data.tokens.tokenizers import TRAINERS, Tokens
 from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.decoding.settings import longest_outputs
+from foveate.decoding.token_rules import TokenRules
 from foveate.errors import UserError, at_least, at_most
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
@@ -121,6 +122,12 @@ class Written(OutputForm):
         """What cuts texts into tokens, once it is learned."""
         raise NotImplementedError
 
+    @property
+    def around(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The tokens before a text and behind it."""
+        special = self.tokenizer.special
+        return (special.start,), (special.end,)
+
     def texts(self, example: Any) -> Sequence[str]:
         """The texts that are learned to be written about an example; each makes a row of a batch."""
         return [example.label]
@@ -132,9 +139,9 @@ class Written(OutputForm):
 
     def prepare(self, example: Any) -> list[np.ndarray]:
         """The tokens of each text of an example, between start and end."""
-        special = self.tokenizer.special
+        before, behind = self.around
         found = self.tokenizer.encode(list(self.texts(example)))
-        return [np.array([special.start, *tokens, special.end], np.int32) for tokens in found]
+        return [np.array([*before, *tokens, *behind], np.int32) for tokens in found]
 
     def tensors(
         self, prepared: Sequence[Any], changes: Changes, generator: np.random.Generator | None
@@ -151,6 +158,11 @@ class Written(OutputForm):
 
     def measure_options(self) -> Any:
         return self.eval_options(decoding=replace(self.decoding))
+
+    @property
+    def token_rules(self) -> TokenRules | None:
+        """How the scores of each step are changed."""
+        return None
 
     def nothing(self) -> WrittenAnswer:
         return WrittenAnswer()
@@ -186,16 +198,18 @@ class Written(OutputForm):
 
         Samples are drawn by one seed for all batches.
         """
-        decoding = options.decoding
+        decoding, rules, special = options.decoding, self.token_rules, self.tokenizer.special
+        special = special if rules is None else replace(special, withheld=())
         generator = torch.Generator(next(model.parameters()).device).manual_seed(options.seed)
         return decode_all(
             as_generator(model),
             batches,
-            self.tokenizer.special,
+            special,
             decoding,
             generator,
             at_once,
             lambda inputs: self.longest(model, inputs, decoding),
+            rules,
         )
 
     def answers(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[WrittenAnswer]:

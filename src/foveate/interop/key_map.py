@@ -55,6 +55,16 @@ class JoinedTransposed(Joined):
         return super().split(_transposed(whole), parts)
 
 
+class WithFirstAxis:
+    """One tensor with a first axis of length 1 more."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return parts[0][None]
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
+        return [whole.flatten(0, 1)]
+
+
 @dataclass(frozen=True)
 class JoinedByHead:
     """The rows of queries, keys and values for each head in turn, as in GPT-NeoX."""

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from torch import Tensor
+
 from foveate.errors import MOST, UserError, show_value
 from foveate.interop.key_map import KeyMap
 
@@ -31,6 +33,9 @@ class Layout:
     """Patterns of public tensors that are not of the body, whichever head a file has."""
     holds: Callable[[Any], bool] = lambda config: True
     """Whether it is the layout of a model with this config, where several are of one family."""
+    settle: Callable[[Any, Mapping[str, Tensor]], Mapping[str, Tensor]] = lambda config, given: given
+    """Sets the fields of a config that the tensors of its file decide, such as which of them are tied. Returns the
+    tensors as the table has them."""
     image_processor: str = ""
     """The class of transformers that reads the images of such a model; empty for one that reads none."""
 
@@ -177,7 +182,7 @@ class ConfigReader:
             raise UserError(f"{self._where} has the {name} {show_value(found)}, which cannot be")
         return tuple(found)
 
-    def choice(self, name: str, default: str, known: Mapping[str, str]) -> Any:
+    def choice(self, name: str, default: str, known: Mapping[str, Any]) -> Any:
         """Our name of a choice. UserError for one that our models do not have."""
         value = self._values.get(name, default)
         if not isinstance(value, str) or value not in known:

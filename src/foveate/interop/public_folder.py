@@ -48,6 +48,13 @@ MODEL_TYPES = {
     "opt": "foveate.interop.keys.opt",
     "whisper": "foveate.interop.keys.whisper",
     "xlnet": "foveate.interop.keys.xlnet",
+    "marian": "foveate.interop.keys.bart",
+    "bart": "foveate.interop.keys.bart",
+    "mbart": "foveate.interop.keys.bart",
+    "pegasus": "foveate.interop.keys.bart",
+    "m2m_100": "foveate.interop.keys.bart",
+    "t5": "foveate.interop.keys.t5",
+    "mt5": "foveate.interop.keys.t5",
     "vit": "foveate.interop.keys.vit",
     "swin": "foveate.interop.keys.swin",
     "convnext": "foveate.interop.keys.convnext",
@@ -124,6 +131,15 @@ def reads_images(kind: Any) -> bool:
     return kind in MODEL_TYPES and bool(importlib.import_module(MODEL_TYPES[kind]).LAYOUT.image_processor)
 
 
+def translates(folder: Path) -> bool:
+    """Returns whether a folder has an encoder-decoder of ours: it reads a text and writes another."""
+    kind, named = header_of(folder).model_type, header_of(folder).architectures or ()
+    if kind not in MODEL_TYPES:
+        return False
+    layout: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
+    return "tgt_vocab" in models.sizes_of_data(layout.family) and {*named} <= layout.architectures.keys()
+
+
 def head_of(folder: Path) -> str:
     """Returns what the model in a folder predicts: "words", a label of the "text", of a "pair" of texts or of each of
     its "tokens", a "label" of an image, "boxes" in it, or "none"."""
@@ -187,6 +203,7 @@ def read_folder(folder: Path, body: bool = False) -> PublicModel:
         given = {
             name: value for name, value in given.items() if not any(fnmatchcase(name, one) for one in layout.heads)
         }
+    given = dict(layout.settle(config, given))
     key_map = _key_map(layout, config, given, folder)
     state = key_map.complete(given)
     with torch.device("meta"):

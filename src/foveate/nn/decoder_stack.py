@@ -23,7 +23,10 @@ class DecoderSizes(Protocol):
     heads: int
     feedforward: int
     norm: Literal["post", "pre"]
-    activation: Literal["relu", "gelu", "silu"]
+
+    @property
+    def activation(self) -> str: ...
+
     dropout: float
     attention_dropout: float
     activation_dropout: float

@@ -8,21 +8,22 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import RelativePosition, sinusoidal
+from foveate.attention.positions import Waves
 from foveate.errors import UserError, one_of
 
 
 class SinusoidalPositions(nn.Module):
-    """The sine and cosine waves of `foveate.attention.sinusoidal`, for any length."""
+    """The sine and cosine waves of `foveate.attention.sinusoidal`, for any length; the first position is `offset`."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, waves: Waves = "interleaved", offset: int = 0) -> None:
         super().__init__()
-        self.width = width
+        self.width, self.waves, self.offset = width, waves, offset
         self._table = torch.empty(0, width)
 
     def forward(self, length: int, start: int = 0, device: torch.device | None = None) -> Float[Tensor, "T C"]:
         end, table = start + length, self._table
         if len(table) < end or table.device != device:
-            self._table = table = sinusoidal(max(64, 2 * end), self.width, device=device)
+            self._table = table = sinusoidal(max(64, 2 * end), self.width, self.offset, device, self.waves)
         return table[start:end]
 
     def at(self, places: Int[Tensor, "B T"], end: int) -> Float[Tensor, "B T C"]:
@@ -113,14 +114,17 @@ def position_encoding(
     longest: int,
     join: Literal["add", "concatenate"] = "add",
     offset: int = 0,
+    waves: Waves = "interleaved",
 ) -> tuple[Positioned | Unpositioned, RelativePosition | None]:
     """The positions of a stack of blocks: a module for the input vectors, and for relative positions a bias that all
     blocks share (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683). Rotary positions and projected relative
-    ones need neither: they are parts of each layer. `offset` is that of a learned table."""
+    ones need neither: they are parts of each layer. `offset` is the first position of waves, or row of a learned table.
+    """
     one_of("positions", kind, ("none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"))
     if kind == "relative":
         return Unpositioned(), RelativePosition(heads, RADIUS)
     if kind in ("none", "rotary", "relative-projected"):
         return Unpositioned(), None
-    table = SinusoidalPositions(width) if kind == "sinusoidal" else LearnedPositions(longest, width, offset)
-    return Positioned(table, join), None
+    if kind == "sinusoidal":
+        return Positioned(SinusoidalPositions(width, waves, offset), join), None
+    return Positioned(LearnedPositions(longest, width, offset), join), None

@@ -82,7 +82,7 @@ class StackConfig(HeadFields):
     max_length: int = 1024
     """Positions of the learned table."""
     position_offset: int | None = None
-    """Rows of the learned table before that of the first position (RoBERTa: 2); by default none."""
+    """Rows of the learned table, or positions of the waves, before the first position (RoBERTa: 2); by default none."""
     rotary_width: int | None = None
     """Rotary positions: how much of each head's width turns; by default all of it."""
     rotary_base: float = 10_000.0

@@ -21,6 +21,9 @@ from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task
 from foveate.tasks.upgrade import upgrade_processor
 
+VOCABULARIES = ("vocabulary", "src_vocab", "tgt_vocab")
+"""Sizes of models that a tokenizer decides; public models have rows that no token has."""
+
 if TYPE_CHECKING:
     pass
 
@@ -105,8 +108,8 @@ class Runs:
         processor = Processor(saved.reads.with_settings(recipe.reads), saved.writes.with_settings(recipe.writes))
         for name, size in processor.sizes().items():
             built = found.description.architecture.get(name, size)
-            spare = isinstance(getattr(saved.reads, "tokenizer", None), TextTokenizer) and name == "vocabulary"
-            if built < size if spare else built != size:  # public models have rows that no token has
+            spare = isinstance(getattr(saved.reads, "tokenizer", None), TextTokenizer) and name in VOCABULARIES
+            if built < size if spare else built != size:
                 raise UserError(
                     f"{found.where} has the {name} {built}, but the files beside it {size}: "
                     f"probably they are of two different models"

@@ -1,16 +1,17 @@
 """Translation: a model writes a sentence in another language."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from foveate.data.text.parallel_corpus import ParallelText
+from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.forms.translation import SourceText, Translation
 from foveate.tasks.recipe import PairExamples
 from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
-from foveate.training import CrossEntropy
+from foveate.training import CrossEntropy, Training
 
 LANGUAGE = re.compile("[a-z]{2,3}([_-][A-Za-z]+)?")
 """What codes of languages look like."""
@@ -21,11 +22,33 @@ class PairRun(AllWeights):
     """A run on pairs of texts, in which a language may be mistaken for a folder."""
 
     examples: tuple[str, ...] = ("tokens", "vocabulary", "shared", "lowercase")
+    folders: bool = True
+    fine_tuned: bool = True
 
     def complete(self, recipe: Any) -> None:
         if LANGUAGE.fullmatch(str(recipe.start)) and not recipe.start.exists():
             raise UserError(f"there is no folder {recipe.start} to begin from; of a language, say --from-language")
         super().complete(recipe)
+        if recipe.weights.run is None:
+            decoding = self._forms(recipe).writes.decoding
+            if recipe.recipe.writes.decoding == Decoding():
+                recipe.recipe.writes = replace(recipe.recipe.writes, decoding=decoding)
+
+    def training(self, recipe: Any) -> Training | None:
+        """A run goes on as it was trained; a folder is adapted at a low rate."""
+        return super().training(recipe) if recipe.weights.run is None else None
+
+    def tokenizer(self, recipe: Any) -> None:
+        """None: each side has its own."""
+
+    def processor(self, recipe: Any, kind: Any) -> Any:
+        return super().processor(recipe, kind) if recipe.weights.run is not None else self._forms(recipe)
+
+    @staticmethod
+    def _forms(recipe: Any) -> Any:
+        from foveate.tasks.hf.translators import forms_to_train
+
+        return forms_to_train(recipe.weights, recipe.recipe.examples)
 
 
 def _translator() -> Any:
@@ -37,7 +60,7 @@ def _translator() -> Any:
 TASK = Task(
     name="translate",
     about="Train a translator on pairs of sentences.",
-    families=("rnn-seq2seq", "convolutional-seq2seq", "transformer"),
+    families=("rnn-seq2seq", "convolutional-seq2seq", "transformer", "t5"),
     reads=SourceText(),
     writes=Translation(),
     objective=CrossEntropy(label_smoothing=0.1),

@@ -7,6 +7,8 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from foveate.data.tokens.library import encode, in_one_line, open_library
+from foveate.data.tokens.piece_tokenizer import ENDS, PieceTokenizer, ends_of, ids_of
+from foveate.data.tokens.piece_tokenizer import VOCABULARY as PIECES
 from foveate.data.tokens.public_settings import obey_settings
 from foveate.data.tokens.text_tokenizer import ROLES as SAVED_ROLES
 from foveate.data.tokens.text_tokenizer import TextTokenizer, roles_of
@@ -100,7 +102,11 @@ class BertTokenizer(TextTokenizer):
 
 def load_text_tokenizer(path: Path) -> SubwordTokenizer | TextTokenizer:
     """Reads what the `save` of any tokenizer wrote. Raises UserError for what is missing, damaged or another's."""
-    if path.is_file() and (roles := read_json(path).get(SAVED_ROLES)) is not None:
+    saved = read_json(path) if path.is_file() else {}
+    if (roles := saved.get(SAVED_ROLES)) is not None:
+        if PIECES in saved:
+            ids, ends = ids_of(saved[PIECES], path), ends_of(saved.get(ENDS), path)
+            return PieceTokenizer(read_tokenizer(path), roles_of(roles, path), ids, *ends)
         return TextTokenizer(read_tokenizer(path), roles_of(roles, path))
     tokenizer = read_tokenizer(path)
     if not is_own(tokenizer) and _number(tokenizer, CLASS) is not None and _number(tokenizer, SEPARATOR) is not None:

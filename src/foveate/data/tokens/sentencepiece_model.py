@@ -1,4 +1,5 @@
-"""XLNet's tokenizer from a `spiece.model`, the file that SentencePiece writes (Kudo and Richardson 2018).
+"""Tokenizers from the files that SentencePiece writes (Kudo and Richardson 2018): XLNet's `spiece.model`, and others as
+they are.
 
 The file is a message of protobuf's: pieces with their scores, settings of the training and of the normalizer.
 """
@@ -29,8 +30,8 @@ NAMES = {
 NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
 """Types of pieces: a part of a word, a special token, and one that is always a piece of its own."""
 
-UNIGRAM = 1
-"""The type of a model whose pieces have scores of their own (Kudo 2018)."""
+UNIGRAM, BPE = 1, 2
+"""The types of models: pieces with scores of their own (Kudo 2018), or merged in the order of their scores."""
 
 NUMBER_BEFORE_COMMA = 100
 """What the score of a piece like "1," loses: XLNet parts a number from the comma after it."""
@@ -49,12 +50,7 @@ def load_sentencepiece(path: Path, config: Mapping[str, Any]) -> Tokenizer:
 
     Raises UserError for a file that is too large, or of another kind of model, and ValueError for a damaged one.
     """
-    check_file(path)
-    message = dict[int, list[Any]]()
-    for number, value in fields(path.read_bytes()):
-        message.setdefault(number, []).append(value)
-    pieces = [_piece(value) for value in message.get(1, [])]
-    training, normalizer = (dict(fields(message[number][-1])) if number in message else {} for number in (2, 3))
+    pieces, training, normalizer = read_model(path)
     if (kind := training.get(3, UNIGRAM)) != UNIGRAM:
         raise UserError(f"{path} is a SentencePiece model of type {kind}; foveate reads unigrams, type 1")
     names = {role: config[role] if isinstance(config.get(role), str) else name for role, name in NAMES.items()}
@@ -74,6 +70,67 @@ def load_sentencepiece(path: Path, config: Mapping[str, Any]) -> Tokenizer:
         special_tokens=[(name, _number(tokenizer, name)) for name in (separator, summary)],
     )
     return tokenizer
+
+
+def read_model(path: Path) -> tuple[list[Piece], dict[int, Any], dict[int, Any]]:
+    """The pieces of a file, and the settings of its training and of its normalizer by the numbers of their fields.
+
+    Raises UserError for a file that is too large, and ValueError for a damaged one.
+    """
+    check_file(path)
+    message = dict[int, list[Any]]()
+    for number, value in fields(path.read_bytes()):
+        message.setdefault(number, []).append(value)
+    pieces = [_piece(value) for value in message.get(1, [])]
+    training, normalizer = (dict(fields(message[number][-1])) if number in message else {} for number in (2, 3))
+    return pieces, training, normalizer
+
+
+def piece_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a file as SentencePiece itself reads texts. Raises UserError and ValueError like `read_model`,
+    and UserError for a model of words or characters."""
+    pieces, training, normalizer = read_model(path)
+    tokenizer = Tokenizer(_model(pieces, training, path))
+    steps: list[normalizers.Normalizer] = []
+    if table := normalizer.get(2, b""):
+        steps.append(normalizers.Precompiled(table))
+    if normalizer.get(4, 1):
+        steps += [normalizers.Replace(Regex(r"\A +| +\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
+    steps.append(normalizers.Replace(" ", SPACE))
+    if normalizer.get(3, 1):
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
+    tokenizer.normalizer, tokenizer.decoder = normalizers.Sequence(steps), decoders.Metaspace()
+    own = [piece.text for piece in pieces if piece.kind == USER_DEFINED]
+    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])
+    return tokenizer
+
+
+SPACE = "\u2581"
+"""What stands for a space in pieces."""
+
+
+def _model(pieces: list[Piece], training: Mapping[int, Any], path: Path) -> models.Model:
+    kind, unknown = training.get(3, UNIGRAM), training.get(40, 0)
+    falls_back = bool(training.get(35, 0))
+    if kind == UNIGRAM:
+        rows = [(piece.text, piece.score) for piece in pieces]
+        return models.Unigram(rows, unknown, byte_fallback=falls_back)
+    if kind != BPE:
+        raise UserError(
+            f"{path} is a SentencePiece model of type {kind}; foveate reads unigrams and BPE, types 1 and 2"
+        )
+    if not 0 <= unknown < len(pieces):
+        raise ValueError("it has no unknown token")
+    numbers = {piece.text: number for number, piece in enumerate(pieces)}
+    normal = {piece.text: (-piece.score, numbers[piece.text]) for piece in pieces if piece.kind == NORMAL}
+    ranked = sorted(
+        (*rank, text[:at], text[at:])
+        for text, rank in normal.items()
+        for at in range(1, len(text))
+        if text[:at] in normal and text[at:] in normal
+    )
+    merges = [(left, right) for *_, left, right in ranked]
+    return models.BPE(numbers, merges, unk_token=pieces[unknown].text, fuse_unk=True, byte_fallback=falls_back)
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Any]]:

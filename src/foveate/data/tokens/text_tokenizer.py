@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, processors
 
 from foveate.data.tokens.library import copy_of, decode, encode, encode_with_offsets
 from foveate.data.tokens.public_tokenizer import PublicTokenizer, name_pieces
@@ -100,6 +100,18 @@ class TextTokenizer:
     def copy(self) -> Tokenizer:
         """The library's tokenizer, to be changed."""
         return copy_of(self._tokenizer)
+
+    def with_ends(
+        self, begin: Sequence[int], end: Sequence[int], roles: Mapping[Role, int] | None = None
+    ) -> "TextTokenizer":
+        """The same tokenizer with other ids before and after each text, and other ids of special tokens."""
+        tokenizer = self.copy()
+        named = {number: str(tokenizer.id_to_token(number)) for number in (*begin, *end)}
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=[*(named[number] for number in begin), "$A", *(named[number] for number in end)],
+            special_tokens=[(name, number) for number, name in named.items()],
+        )
+        return TextTokenizer(tokenizer, {**self.special.ids, **(roles or {})})
 
     def _ends(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """What the tokenizer's own form puts before and after a text."""

@@ -236,6 +236,15 @@ FAMILIES = (
         {"smollm3-3b": (3_075_098_624, "36 blocks, width 2048, 16 heads in 4 groups, tied (Bakouch et al. 2025)")},
     ),
     Family(
+        "t5",
+        "foveate.models.text.t5",
+        {
+            "t5-small": (48_153_088, "6+6 blocks, width 512, 8 heads (Raffel et al. 2020)"),
+            "flan-t5-small": (52_254_080, "8+8 blocks, width 512, 6 heads, gated (Chung et al. 2022)"),
+            "flan-t5-base": (210_517_248, "12+12 blocks, width 768, 12 heads, gated"),
+        },
+    ),
+    Family(
         "transformer",
         "foveate.models.text.transformer",
         {

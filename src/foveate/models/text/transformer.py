@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, padding, window
+from foveate.attention import Mask, RelativePosition, padding, window
+from foveate.attention.positions import Waves
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import check_literals
@@ -29,6 +31,7 @@ from foveate.nn import (
     word_embeddings,
 )
 from foveate.nn.encoder_decoder import EncoderDecoder
+from foveate.nn.positions import Positioned, Unpositioned
 
 
 @dataclass
@@ -51,7 +54,9 @@ class TransformerConfig(HeadFields):
     """Blocks of the decoder."""
     norm: Literal["post", "pre"] = "post"
     """Layer norm after each residual connection (as in the paper), or before each layer (more stable)."""
-    activation: Literal["relu", "gelu", "silu"] = "relu"
+    input_norm: bool = False
+    """Normalize the embeddings, positions included (BART)."""
+    activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "relu"
     """Activation function of the feed-forward layers."""
     dropout: float = 0.1
     """Share of embeddings and layer outputs that is dropped in training."""
@@ -61,14 +66,25 @@ class TransformerConfig(HeadFields):
     """Share of the inner activations of feed-forward layers that is dropped in training."""
     positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
     """Positions as sine waves of any length, as a learned table, or as a learned bias for each head and distance."""
+    waves: Waves = "interleaved"
+    """Sinusoidal positions: sines and cosines in turn (as in the paper), in halves, sines first (Marian), or in halves
+    as in tensor2tensor (M2M-100)."""
+    position_offset: int | None = None
+    """Rows of the learned table, or positions of the waves, before the first position (BART: 2); by default none."""
     max_length: int = 1024
     """Rows of the learned table."""
+    scale_embedding: bool = True
+    """Multiply embeddings by the root of the width, as in the paper."""
     tie: Literal["none", "output", "all"] = "output"
     """Share the target embedding with the output layer, or also with the source embedding (one vocabulary)."""
+    logit_bias: bool = False
+    """Add a number to the logit of each target token, which is not trained (Marian)."""
 
 
 class Transformer(EncoderDecoder, nn.Module):
     """Encodes the source and decodes the target from left to right."""
+
+    logit_bias: Tensor | None
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -77,9 +93,10 @@ class Transformer(EncoderDecoder, nn.Module):
         self.source_embedding, self.target_embedding = word_embeddings(
             config.src_vocab, config.tgt_vocab, config.width, shared=config.tie == "all"
         )
-        scheme = config.positions, config.width, config.heads, config.max_length
-        self.source_positions, self.source_distances = position_encoding(*scheme)
-        self.target_positions, self.target_distances = position_encoding(*scheme)
+        self.source_positions, self.source_distances = _positions(config)
+        self.target_positions, self.target_distances = _positions(config)
+        input_norm = nn.LayerNorm if config.input_norm else nn.Identity
+        self.source_norm, self.target_norm = input_norm(config.width), input_norm(config.width)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
         blocks = (decoder_block(config, partial(_attention, config)) for _ in range(config.decoder_layers))
@@ -88,6 +105,7 @@ class Transformer(EncoderDecoder, nn.Module):
         last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = last_norm(config.width), last_norm(config.width)
         self.output = nn.Linear(config.width, config.tgt_vocab, bias=False)
+        self.register_buffer("logit_bias", torch.zeros(config.tgt_vocab) if config.logit_bias else None)
         initialize(self, config.width)
         if config.tie != "none":
             tie_output(self.output, self.target_embedding)
@@ -102,13 +120,13 @@ class Transformer(EncoderDecoder, nn.Module):
         """Logits of the token after each target token. Padding after the end of a target has no effect before it."""
         source_mask = padding(source_lengths)
         encoded = self.encode(source, source_mask)
-        x = self._embed(target, self.target_embedding, self.target_positions)
-        x = self.decoder(x, encoded, source_mask, self.target_distances)
-        return Output(self.output(self.decoder_norm(x)))
+        x = self.decoder(self._embed_target(target), encoded, source_mask, self.target_distances)
+        return Output(self._logits(x))
 
     def encode(self, source: Int[Tensor, "B S"], mask: Mask) -> Float[Tensor, "B S C"]:
         """The output of the encoder."""
-        x = self._embed(source, self.source_embedding, self.source_positions)
+        x = self.source_positions(self.source_embedding(source) * self._scale)
+        x = self.dropout(self.source_norm(x))
         near = mask if self.config.window is None else mask & window(self.config.window)
         for block in self.encoder:
             x = block(x, mask=near, bias=self.source_distances)
@@ -120,11 +138,31 @@ class Transformer(EncoderDecoder, nn.Module):
         return self.decoder.start(encoded, source_lengths, expected)
 
     def step(self, tokens: Int[Tensor, "R"], state: DecoderStackState) -> Float[Tensor, "R N"]:
-        x = self._embed(tokens[:, None], self.target_embedding, self.target_positions, state.steps)
-        return self.output(self.decoder_norm(self.decoder.step(x, state, self.target_distances))).squeeze(1)
+        x = self._embed_target(tokens[:, None], state.steps)
+        return self._logits(self.decoder.step(x, state, self.target_distances)).squeeze(1)
 
-    def _embed(self, tokens: Tensor, embedding: nn.Embedding, positions: nn.Module, start: int = 0) -> Tensor:
-        return self.dropout(positions(embedding(tokens) * math.sqrt(self.config.width), start))
+    @property
+    def _scale(self) -> float:
+        return math.sqrt(self.config.width) if self.config.scale_embedding else 1.0
+
+    def _embed_target(self, tokens: Int[Tensor, "R T"], start: int = 0) -> Float[Tensor, "R T C"]:
+        x = self.target_positions(self.target_embedding(tokens) * self._scale, start)
+        return self.dropout(self.target_norm(x))
+
+    def _logits(self, x: Float[Tensor, "R T C"]) -> Float[Tensor, "R T N"]:
+        logits = self.output(self.decoder_norm(x))
+        return logits if self.logit_bias is None else logits + self.logit_bias
+
+
+def _positions(config: TransformerConfig) -> tuple[Positioned | Unpositioned, RelativePosition | None]:
+    return position_encoding(
+        config.positions,
+        config.width,
+        config.heads,
+        config.max_length,
+        offset=config.position_offset or 0,
+        waves=config.waves,
+    )
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate import run_dir
-from foveate.interop.public_folder import layout_of
+from foveate.interop.public_folder import layout_of, translates
 from foveate.interop.through_transformers import head_of_any, is_ours, predicts_next
 from foveate.tasks.hf.pooling import embeds_sentences
 from foveate.tasks.hf.reader import MASKED
@@ -19,9 +19,12 @@ def opener(folder: Path) -> Any:
     texts get vectors."""
     from foveate.tasks.completion.completer import Completer
     from foveate.tasks.hf.fillers import WordFiller, XLNetFiller
+    from foveate.tasks.hf.translators import TranslatorFolder
 
     if not (folder / run_dir.CONFIG).is_file():
         return Completer
+    if translates(folder):
+        return TranslatorFolder(folder)
     head, ours = head_of_any(folder), is_ours(folder)
     family = layout_of(folder).family if ours else ""
     if embeds_sentences(folder) or head == "none":

@@ -130,12 +130,14 @@ class AllWeights(InitFrom):
         run, start = self._run(recipe), recipe.weights
         if start.family != recipe.preset.family:
             raise UserError(f"{recipe.start} is a {start.family}, but {recipe.model} is a {recipe.preset.family}")
-        predicts, wanted = getattr(start.config, "head", None), recipe.page.head or "words"
+        predicts, wanted = getattr(start.config, "head", "words"), recipe.page.head or "words"
         if run is None and predicts != wanted:
             raise UserError(f"{recipe.start} predicts {predicts!r}, but {recipe.task} needs a model of {wanted!r}")
 
     def sizes(self, recipe: Any) -> dict[str, int]:
-        return {"vocabulary": recipe.weights.config.vocabulary} if self._run(recipe) is None else {}
+        start = recipe.weights
+        names = models.sizes_of_data(start.family) if self._run(recipe) is None else ()
+        return {name: getattr(start.config, name) for name in names}
 
     def tokenizer(self, recipe: Any) -> Tokenizer | None:
         found: Tokenizer | None = recipe.weights.tokenizer if self._run(recipe) is None else None

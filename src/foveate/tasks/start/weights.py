@@ -19,7 +19,14 @@ from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import has_known_head, is_public, read_config, read_folder, reads_images
+from foveate.interop.public_folder import (
+    has_known_head,
+    is_public,
+    read_config,
+    read_folder,
+    reads_images,
+    translates,
+)
 from foveate.interop.weight_files import weight_files
 from foveate.tasks.hf.reader import open_tokenizer
 from foveate.tasks.run_config import RunConfig, describe
@@ -45,7 +52,7 @@ class Start:
     tensors: dict[str, Tensor] = field(repr=False)
     """Its weights; those of a Hugging Face folder without a head that our models do not have."""
     tokenizer: Tokenizer | None = field(repr=False)
-    """None for a model that reads no text."""
+    """None for a model that reads no text, and for one that writes another: it has one for each side."""
     run: RunConfig | None = field(default=None, repr=False)
     """What a run folder says of itself."""
 
@@ -163,7 +170,7 @@ def _run_folder(folder: Path) -> Start:
 def _public_folder(folder: Path) -> Start:
     public = read_folder(folder, body=not has_known_head(folder))
     tokenizer: Tokenizer | None = None
-    if not reads_images(public.values.get("model_type")):
+    if not reads_images(public.values.get("model_type")) and not translates(folder):
         own = open_tokenizer(folder, public)
         tokenizer = TextTokenizer.of(own) if isinstance(own, PublicTokenizer) else own
     return Start(folder, weight_files(folder), public.family, public.model.config, public.model.state_dict(), tokenizer)

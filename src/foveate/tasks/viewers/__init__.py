@@ -12,7 +12,7 @@ from foveate.forms.inputs import add_question, read_input
 from foveate.interop.diffusion_pipelines import INDEX as PIPELINE
 from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
-from foveate.interop.public_folder import MODEL_TYPES, header_of
+from foveate.interop.public_folder import MODEL_TYPES, header_of, translates
 from foveate.tasks import load
 from foveate.tasks.viewers.skills import viewer_of
 from foveate.viewer.protocol import File, Input, ModelViewer
@@ -47,7 +47,8 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     if "format" not in description and "model_type" in description:
         kind_of = header_of(folder).model_type
         named = named and kind_of not in READS_SOUNDS
-        if not (named or kind_of in SEEN_AS_OURS or (kind_of in MODEL_TYPES and not has_transformers())):
+        ours = kind_of in SEEN_AS_OURS or translates(folder)
+        if not (named or ours or (kind_of in MODEL_TYPES and not has_transformers())):
             from foveate.tasks.viewers.huggingface import open_folder
 
             return open_folder(folder, device)
