@@ -2,7 +2,7 @@
 
 from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
-from foveate.attention.grid_biases import RelativeGridKeys, RelativeGridPosition
+from foveate.attention.grid_biases import RelativeGridKeys, RelativeGridPosition, RelativePatchPosition
 from foveate.attention.grid_masks import grid_window
 from foveate.attention.hooks import intercept
 from foveate.attention.length_masks import left_padding, padding, segments
@@ -30,6 +30,7 @@ __all__ = [
     "RelativeEncoding",
     "RelativeGridKeys",
     "RelativeGridPosition",
+    "RelativePatchPosition",
     "RelativeKeys",
     "RelativePosition",
     "RowGroups",

@@ -32,6 +32,11 @@ MODEL_TYPES = {
     "whisper": "foveate.interop.keys.whisper",
     "xlnet": "foveate.interop.keys.xlnet",
     "vit": "foveate.interop.keys.vit",
+    "deit": "foveate.interop.keys.deit",
+    "beit": "foveate.interop.keys.beit",
+    "dinov2": "foveate.interop.keys.dinov2",
+    "dinov2_with_registers": "foveate.interop.keys.dinov2",
+    "dinov3_vit": "foveate.interop.keys.dinov3",
     "swin": "foveate.interop.keys.swin",
     "convnext": "foveate.interop.keys.convnext",
     "resnet": "foveate.interop.keys.resnet",
@@ -114,14 +119,24 @@ def head_of(folder: Path) -> str:
     return known[named[0] if named else next(iter(known))]
 
 
-def layout_for(family: str) -> Layout:
-    """The public layout of a family of ours. UserError where it has none."""
-    for module in dict.fromkeys(MODEL_TYPES.values()):
-        layout: Layout = importlib.import_module(module).LAYOUT
-        if layout.family == family:
-            return layout
-    known = sorted({importlib.import_module(module).LAYOUT.family for module in MODEL_TYPES.values()} - {"whisper"})
-    raise UserError(f"a {family} has no public layout to write; {', '.join(known[:-1])} and {known[-1]} have one")
+def layout_for(family: str, config: Any = None) -> Layout:
+    """The public layout of a family of ours; of several the first that can hold a `config`. UserError where there is
+    none."""
+    modules = dict.fromkeys(MODEL_TYPES.values())
+    layouts: list[Layout] = [importlib.import_module(module).LAYOUT for module in modules]
+    own = [layout for layout in layouts if layout.family == family]
+    if not own:
+        known = sorted({layout.family for layout in layouts} - {"whisper"})
+        raise UserError(f"a {family} has no public layout to write; {', '.join(known[:-1])} and {known[-1]} have one")
+    return next((layout for layout in own if config is not None and _holds(layout, config)), own[0])
+
+
+def _holds(layout: Layout, config: Any) -> bool:
+    try:
+        layout.write_config(config)
+    except UserError:
+        return False
+    return True
 
 
 def check_tokenizer(largest: int, model: Any) -> None:
@@ -200,7 +215,8 @@ def write_folder(folder: Path, family: str, model: nn.Module, more: Mapping[str,
 
     Raises UserError for a model that the public layout cannot hold.
     """
-    layout, config = layout_for(family), model.config
+    config = model.config
+    layout = layout_for(family, config)
     values = {**layout.write_config(config), **more, "torch_dtype": "float32"}
     key_map = layout.key_map(config)
     public = key_map.to_public(model.state_dict())

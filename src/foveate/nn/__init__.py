@@ -60,7 +60,7 @@ from foveate.nn.recurrent_decoders import (
 )
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
-from foveate.nn.rotary import Rotary, Rotation
+from foveate.nn.rotary import GridRotary, Rotary, Rotation
 from foveate.nn.sentence_vectors import FirstState, SentenceReader, SentenceWriter
 from foveate.nn.stack import StackConfig, TransformerStack
 from foveate.nn.window_attention import WindowAttention
@@ -95,6 +95,7 @@ __all__ = [
     "FullyConnectedHead",
     "GatedConvolution",
     "GatedFeedForward",
+    "GridRotary",
     "HeadFields",
     "HeadSizes",
     "LearnedPositions",

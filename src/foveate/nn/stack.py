@@ -1,6 +1,6 @@
 """A stack of self-attention blocks: what text encoders, language models and image models have in common."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, Memory, window
+from foveate.attention import Bias, Mask, Memory, window
 from foveate.errors import UserError, check_literals
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.blocks import ParallelBlock, TransformerBlock
@@ -20,7 +20,7 @@ from foveate.nn.norms import Norm, norm
 from foveate.nn.positions import position_encoding
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
-from foveate.nn.rotary import Rotary
+from foveate.nn.rotary import Rotary, Rotation
 
 
 @dataclass(kw_only=True)
@@ -120,19 +120,21 @@ class TransformerStack(nn.Module):
         mask: Mask | Tensor | None = None,
         places: Int[Tensor, "P T"] | None = None,
         past: list[Memory] | None = None,
+        biases: Sequence[Bias] = (),
+        rotation: Rotation | None = None,
     ) -> Float[Tensor, "B T C"]:
         """Each vector in the light of those that `mask` lets it see.
 
         `past` are the blocks' keys and values of what came before x; those of x are added to them. `places` are the
         positions of x, by default those that follow the past; padding on the left shifts them. Masks, windows and
-        relative positions count the columns of past and x, padding included.
+        relative positions count the columns of past and x, padding included. `biases` (one for each block) and a
+        `rotation` are positions that the model knows, such as those in a grid, where the stack has none.
         """
         start = past[0].length if past else 0
         x = self.positions(x, start, places)
         x = x if self.project is None else self.project(x)
         x = self.dropout(x if self.input_norm is None else self.input_norm(x))
         bias = self.distances.with_start(start) if self.distances is not None and start else self.distances
-        rotation = None
         if self.rotary is not None:
             if places is None:
                 places = torch.arange(start, start + x.shape[1], device=x.device)[None]
@@ -142,7 +144,7 @@ class TransformerStack(nn.Module):
             near = window(self.window, start) if mask is None else window(self.window, start) & mask
         for number, block in enumerate(self.blocks):
             seen = near if (number + 1) % self.window_every == 0 else mask
-            x = block(x, seen, bias, past[number] if past else None, rotation)
+            x = block(x, seen, biases[number] if biases else bias, past[number] if past else None, rotation)
         return self.norm(x)
 
     def memories(self, x: Float[Tensor, "B T C"], expected: int = 0) -> list[Memory]:

@@ -7,11 +7,12 @@ from typing import Any
 import torch
 
 from foveate.errors import UserError
+from foveate.forms.image_vector import ImageVector
 from foveate.forms.label import Label
 from foveate.forms.processor import Processor
 from foveate.forms.public_image import PublicImage
 from foveate.interop.layout import label_names, label_scores
-from foveate.interop.public_folder import PublicModel, head_of, read_folder
+from foveate.interop.public_folder import PublicModel, head_of, layout_of, read_folder
 from foveate.tasks import find_task
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import RunConfig
@@ -19,14 +20,14 @@ from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task
 from foveate.training.hardware import choose_device
 
-IMAGE_TASKS = {"label": "classify-image", "boxes": "detect"}
+IMAGE_TASKS = {"label": "classify-image", "boxes": "detect", "none": "classify-image"}
 """The task of a model that reads images, by what it predicts."""
 
 
 def reads_images(folder: Path) -> bool:
     """Whether a folder has a model of ours that reads images."""
     try:
-        return head_of(folder) in IMAGE_TASKS
+        return bool(layout_of(folder).image_processor)
     except UserError:
         return False
 
@@ -49,7 +50,9 @@ class ImageFolders:
         """The model of a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
         folder, task = Path(folder), self._task
         public = read_folder(folder)
-        processor = Processor(_image(public, folder), _labels(public, folder, task))
+        vectors = getattr(public.model.config, "head", None) == "none"
+        writes = ImageVector() if vectors else _labels(public, folder, task)
+        processor = Processor(_image(public, folder), writes)
         model = public.model.to(choose_device(device)).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         recipe = public_recipe(task, public, folder, processor)
         description = asdict(RunConfig(task.name, public.family, asdict(recipe.architecture), recipe.as_json()))
