@@ -34,6 +34,7 @@ def models() -> dict[str, Callable[[], tuple[Any, Any]]]:
     cut = {"size": {"shortest_edge": 40}}
     middle = {"size": {"shortest_edge": 34}, "crop_size": {"height": 25, "width": 25}}
     small = {**vit, "patch_size": 5, "image_size": 25, "layer_norm_eps": 1e-3}
+    windows = {"window_size": 3, "patch_size": 2, "pretrained_window_sizes": [5, 4]}
     dino = {**small, "mlp_ratio": 2, **some}
     return {
         "vit": lambda: (
@@ -92,6 +93,18 @@ def models() -> dict[str, Callable[[], tuple[Any, Any]]]:
         "convnext": lambda: (
             t.ConvNextForImageClassification(
                 t.ConvNextConfig(depths=[1, 2, 1], hidden_sizes=[8, 12, 20], num_stages=3, **some)
+            ),
+            t.ConvNextImageProcessor(**cut, crop_pct=0.8),
+        ),
+        "swinv2": lambda: (
+            t.Swinv2ForImageClassification(
+                t.Swinv2Config(embed_dim=14, depths=[2, 2], num_heads=[2, 4], image_size=24, **windows, **some)
+            ),
+            t.ViTImageProcessor(size={"height": 24, "width": 24}, resample=3),
+        ),
+        "convnextv2": lambda: (
+            t.ConvNextV2ForImageClassification(
+                t.ConvNextV2Config(depths=[1, 2, 1], hidden_sizes=[8, 12, 20], num_stages=3, **some)
             ),
             t.ConvNextImageProcessor(**cut, crop_pct=0.8),
         ),

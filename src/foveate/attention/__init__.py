@@ -2,7 +2,12 @@
 
 from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
-from foveate.attention.grid_biases import RelativeGridKeys, RelativeGridPosition, RelativePatchPosition
+from foveate.attention.grid_biases import (
+    ContinuousGridPosition,
+    RelativeGridKeys,
+    RelativeGridPosition,
+    RelativePatchPosition,
+)
 from foveate.attention.grid_masks import grid_window
 from foveate.attention.hooks import intercept
 from foveate.attention.length_masks import left_padding, padding, segments
@@ -12,10 +17,12 @@ from foveate.attention.monotonic import Monotonic
 from foveate.attention.positions import sinusoidal, sinusoidal_grid
 from foveate.attention.rank_masks import by_rank
 from foveate.attention.relative_biases import RelativeEncoding, SegmentEncoding
-from foveate.attention.scores import Additive, Biaffine, Dot, ScaledDot, Score, SoftCapped
+from foveate.attention.scores import Additive, Biaffine, Cosine, Dot, ScaledDot, Score, SoftCapped
 from foveate.attention.selection import Attended, Hard, Selection, Soft
 
 __all__ = [
+    "ContinuousGridPosition",
+    "Cosine",
     "Additive",
     "Attended",
     "Biaffine",

@@ -88,6 +88,39 @@ class RelativePatchPosition(RelativeGridPosition):
         return torch.cat([resized.flatten(1).T, self.table[-3:]])
 
 
+class ContinuousGridPosition(_OfGrids):
+    """What two layers make of an offset in rows and columns for each head, on a logarithmic scale: `16 sigmoid(f)`
+    (Swin V2, Liu et al. 2022, https://arxiv.org/abs/2111.09883, section 3.3).
+
+    Offsets are shares of the largest one in the grid, or in a square of `side` rows and columns that the layers were
+    trained with.
+    """
+
+    def __init__(self, heads: int, side: int | None = None, hidden: int = 512) -> None:
+        super().__init__()
+        self.side = side
+        self.inner = nn.Linear(2, hidden)
+        self.outer = nn.Linear(hidden, heads, bias=False)
+
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "H T S"]:
+        spans = []
+        for count in self.queries:
+            offsets = torch.arange(1 - count, count, device=queries.device)
+            shares = offsets.to(self.inner.weight) / max((self.side or count) - 1, 1)
+            spans.append(shares.sign() * (8 * shares.abs() + 1).log2() / 3)
+        scale = torch.stack(torch.meshgrid(*spans, indexing="ij"), -1).flatten(0, 1)
+        table = 16 * self.outer(F.relu(self.inner(scale))).sigmoid()
+        places = zip(_places(rows, self.queries, queries), _places(columns, self.keys, queries), strict=True)
+        (down, along), (height, width) = (i[:, None] - j for i, j in places), self.queries
+        return table[(down + height - 1) * (2 * width - 1) + along + width - 1].movedim(-1, 0)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(self.parameters())
+
+    def shape(self) -> torch.Size:
+        return torch.Size((self.outer.out_features, 1, 1))
+
+
 class RelativeGridKeys(_OfGrids):
     """`q_i · (r_rows + s_columns)` with a learned vector for each offset in rows and for each in columns, from key to
     query (MViTv2, Li et al. 2022, equation 4, https://arxiv.org/abs/2112.01526).

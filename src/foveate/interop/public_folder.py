@@ -38,6 +38,8 @@ MODEL_TYPES = {
     "dinov2_with_registers": "foveate.interop.keys.dinov2",
     "dinov3_vit": "foveate.interop.keys.dinov3",
     "swin": "foveate.interop.keys.swin",
+    "swinv2": "foveate.interop.keys.swin",
+    "convnextv2": "foveate.interop.keys.convnext",
     "convnext": "foveate.interop.keys.convnext",
     "resnet": "foveate.interop.keys.resnet",
     "detr": "foveate.interop.keys.detr",

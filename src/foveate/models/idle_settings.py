@@ -45,6 +45,8 @@ RULES = (
     IdleRule("window_radius", "select", acts=("local",), without="window"),
     IdleRule("window_every", "window", idle=(None,)),
     *(IdleRule(name, "positions", acts=("rotary",)) for name in ("rotary_width", "rotary_base")),
+    IdleRule("layer_scale", "response_norm", acts=(False,)),
+    IdleRule("trained_windows", "version", acts=("v2",)),
     IdleRule("position_offset", "positions", acts=("learned",)),
     IdleRule("position_join", "positions", acts=("learned", "sinusoidal")),
     *(IdleRule(name, "positions", acts=("learned",)) for name in ("class_position", "antialias")),

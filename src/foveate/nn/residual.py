@@ -12,7 +12,8 @@ from foveate.nn.norms import Norm
 
 
 class Residual(nn.Module):
-    """`norm(x + f(x))` (post-norm, Vaswani et al. 2017) or `x + f(norm(x))` (pre-norm, Xiong et al. 2020).
+    """`norm(x + f(x))` (post-norm, Vaswani et al. 2017), `x + f(norm(x))` (pre-norm, Xiong et al. 2020) or
+    `x + norm(f(x))` (res-post-norm, Liu et al. 2022, https://arxiv.org/abs/2111.09883).
 
     f's output passes dropout, then, where they are asked for, a learned scale for each channel (LayerScale, Touvron et
     al. 2021, https://arxiv.org/abs/2103.17239) and stochastic depth.
@@ -27,11 +28,11 @@ class Residual(nn.Module):
         layer_scale: float | None = None,
         depth_dropout: float = 0.0,
     ) -> None:
-        """`norm` is "post" or "pre"; `layer_scale` is the scale that training begins with."""
+        """`norm` is "post", "pre" or "res-post"; `layer_scale` is the scale that training begins with."""
         super().__init__()
-        one_of("norm", norm, ("post", "pre"))
+        one_of("norm", norm, ("post", "pre", "res-post"))
         self.norm = make_norm(width)
-        self.norm_first = norm == "pre"
+        self.norm_first, self.norm_branch = norm == "pre", norm == "res-post"
         self.dropout = Dropout(dropout)
         self.scale = None if layer_scale is None else nn.Parameter(torch.full((width,), layer_scale))
         self.depth = StochasticDepth(depth_dropout) if depth_dropout else None
@@ -39,6 +40,8 @@ class Residual(nn.Module):
     def forward(self, x: Float[Tensor, "*places C"], layer: Callable[[Tensor], Tensor]) -> Float[Tensor, "*places C"]:
         if self.norm_first:
             return x + self.branch(x, layer)
+        if self.norm_branch:
+            return x + self._finish(self.norm(layer(x)))
         return self.norm(x + self._finish(layer(x)))
 
     def branch(self, x: Float[Tensor, "*places C"], layer: Callable[[Tensor], Tensor]) -> Float[Tensor, "*places C"]:
