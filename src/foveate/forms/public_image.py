@@ -16,11 +16,15 @@ from foveate.errors import UserError, show_value
 from foveate.files import read_json
 from foveate.forms.form import Changes, Fit, Learned
 from foveate.forms.image import Fitted, ImageForm, count_places
+from foveate.interop.timm_config import is_timm
 
 FILE = "preprocessor_config.json"
 
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Those of ImageNet's pixels, which most folders have."""
+
+FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
+"""Pillow's numbers of timm's names."""
 
 MOST = 8192
 """Pixels of the longest side that an image is scaled to."""
@@ -47,6 +51,8 @@ class PublicImage(ImageForm):
     """The shorter side of the scaled image, or its height and width, where its middle is cut out."""
     longest: Learned[int | None] = None
     """The longest side of an image that keeps its proportions."""
+    rounds: Learned[bool] = False
+    """The middle begins at the nearest pixel, as in timm, and not at the one before."""
     resample: Learned[int] = 2
     """Pillow's number of the filter: 2 is bilinear, 3 bicubic."""
     scale: Learned[float] = 1 / 255
@@ -58,7 +64,9 @@ class PublicImage(ImageForm):
     @classmethod
     def of_folder(cls, folder: Path, size: int, channels: int) -> "PublicImage":
         """What a folder says; without the file, images of this size, standardised as ImageNet's. Raises UserError."""
-        path = folder / FILE
+        path, config = folder / FILE, folder / "config.json"
+        if not path.is_file() and config.is_file() and is_timm(values := read_json(config)):
+            return cls.of_timm(values, channels, str(config))
         if not path.is_file():
             return cls(size, size, mean=MEAN[:channels], spread=SPREAD[:channels])
         values = read_json(path)
@@ -76,6 +84,34 @@ class PublicImage(ImageForm):
             scale=float(values.get("rescale_factor", 1 / 255)) if scaled else 1.0,
             mean=(0.0,) * channels if plain else _numbers(values, "image_mean", MEAN, channels, str(path)),
             spread=(1.0,) * channels if plain else _numbers(values, "image_std", SPREAD, channels, str(path)),
+        )
+
+    @classmethod
+    def of_timm(cls, values: Mapping[str, Any], channels: int, where: str) -> "PublicImage":
+        """What a `config.json` of timm says of images: the shorter side is scaled, and the middle cut out; "squash"
+        scales both sides. Raises UserError."""
+        own = values["pretrained_cfg"]
+        if not isinstance(own, Mapping):
+            raise UserError(f"{where} has the pretrained_cfg {show_value(own)}, which cannot be")
+        size, share = own.get("input_size", [3, 224, 224]), own.get("crop_pct", 0.875)
+        side = size[-1] if isinstance(size, list) and len(size) == 3 and size[1] == size[2] else None
+        if type(side) is not int or not 0 < side <= MOST:
+            raise UserError(f"{where} has the input_size {show_value(size)}; foveate's models read squares")
+        if not isinstance(share, int | float) or not 0.1 <= share <= 1:
+            raise UserError(f"{where} has the crop_pct {show_value(share)}, but it must be above 0 and at most 1")
+        filter_, mode = own.get("interpolation", "bilinear"), own.get("crop_mode", "center")
+        if filter_ not in FILTERS or mode not in ("center", "squash"):
+            what, value = ("interpolation", filter_) if filter_ not in FILTERS else ("crop_mode", mode)
+            raise UserError(f"{where} has the {what} {show_value(value)}, which foveate does not know")
+        before = int(side / share)
+        return cls(
+            height=side,
+            width=side,
+            before_cut=(before,) if mode == "center" else (before, before),
+            rounds=True,
+            resample=FILTERS[filter_],
+            mean=_numbers(own, "mean", MEAN, channels, where),
+            spread=_numbers(own, "std", SPREAD, channels, where),
         )
 
     def sizes(self) -> dict[str, int]:
@@ -121,7 +157,8 @@ class PublicImage(ImageForm):
         if self.crop is None and self.before_cut is None:
             return image.resize((self.width, self.height), filter_)
         scaled = image.resize(self._before_cut(width, height), filter_)
-        left, top = (scaled.width - self.width) // 2, (scaled.height - self.height) // 2
+        spare = scaled.width - self.width, scaled.height - self.height
+        left, top = (round(one / 2) if self.rounds else one // 2 for one in spare)
         return scaled.crop((left, top, left + self.width, top + self.height))
 
     def _before_cut(self, width: int, height: int) -> tuple[int, int]:
@@ -217,6 +254,6 @@ def _numbers(
     found = values.get(name, list(usual[:channels]))
     if not isinstance(found, list) or len(found) != channels or not all(isinstance(one, int | float) for one in found):
         raise UserError(f"{where} has the {name} {show_value(found)}; the model reads {channels} channels")
-    if name == "image_std" and not all(found):
-        raise UserError(f"{where} has the image_std {found}, by which nothing can be divided")
+    if name in ("image_std", "std") and not all(found):
+        raise UserError(f"{where} has the {name} {found}, by which nothing can be divided")
     return tuple(map(float, found))

@@ -52,6 +52,19 @@ class JoinedTransposed(Joined):
 
 
 @dataclass(frozen=True)
+class Reshaped:
+    """One vector, which files have in another shape, such as (1, 1, 1, -1)."""
+
+    shape: tuple[int, ...]
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return parts[0].view(self.shape)
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
+        return [whole.flatten()]
+
+
+@dataclass(frozen=True)
 class JoinedByHead:
     """The rows of queries, keys and values for each head in turn, as in GPT-NeoX."""
 

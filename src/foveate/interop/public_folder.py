@@ -18,6 +18,7 @@ from foveate.errors import UserError
 from foveate.files import read_json, written
 from foveate.interop.key_map import KeyMap
 from foveate.interop.layout import Layout, label_names
+from foveate.interop.timm_config import as_transformers, is_timm
 from foveate.interop.weight_files import WHOLE, refuse_adapters, weight_files
 from foveate.nn import skip_init
 from foveate.tensor_files import read_tensors
@@ -43,8 +44,22 @@ MODEL_TYPES = {
     "convnext": "foveate.interop.keys.convnext",
     "resnet": "foveate.interop.keys.resnet",
     "detr": "foveate.interop.keys.detr",
+    "timm_vit": "foveate.interop.keys.timm:VIT",
+    "timm_swin": "foveate.interop.keys.timm:SWIN",
+    "timm_convnext": "foveate.interop.keys.timm:CONVNEXT",
+    "timm_resnet": "foveate.interop.keys.timm:RESNET",
+    "timm_mvit": "foveate.interop.keys.timm:MVIT",
+    "timm_efficientnet": "foveate.interop.keys.timm:EFFICIENTNET",
 }
-"""The module with the LAYOUT of each "model_type" that our models are equal to."""
+"""The module with the LAYOUT of each "model_type" that our models are equal to; in one with several, its name."""
+
+
+def layout_at(place: str) -> Layout:
+    """The layout that a row of MODEL_TYPES names."""
+    module, _, name = place.partition(":")
+    found: Layout = getattr(importlib.import_module(module), name or "LAYOUT")
+    return found
+
 
 COUNTER = ".num_batches_tracked"
 """What the names of tensors end with that batch norms count steps in; files of fixed norms lack them."""
@@ -73,11 +88,18 @@ class PublicModel:
 
 
 def is_public(folder: Path) -> bool:
-    """Returns whether a folder has a `config.json` of transformers, not of foveate."""
+    """Returns whether a folder has a `config.json` of transformers or of timm, not of foveate."""
     if not (folder / run_dir.CONFIG).is_file():
         return (folder / "adapter_config.json").is_file()
     values = read_json(folder / run_dir.CONFIG)
-    return "format" not in values and "model_type" in values
+    return "format" not in values and ("model_type" in values or is_timm(values))
+
+
+def read_values(folder: Path) -> dict[str, Any]:
+    """What the `config.json` of a public folder holds; that of timm has the fields of transformers besides."""
+    where = folder / run_dir.CONFIG
+    values = read_json(where)
+    return as_transformers(values, str(where)) if is_timm(values) else values
 
 
 def header_of(folder: Path) -> PublicHeader:
@@ -86,7 +108,7 @@ def header_of(folder: Path) -> PublicHeader:
     Raises UserError where a value has another type.
     """
     where = folder / run_dir.CONFIG
-    return from_dict(PublicHeader, read_json(where) if where.is_file() else {}, str(where), others=True)
+    return from_dict(PublicHeader, read_values(folder) if where.is_file() else {}, str(where), others=True)
 
 
 def layout_of(folder: Path, any_head: bool = False) -> Layout:
@@ -100,7 +122,7 @@ def layout_of(folder: Path, any_head: bool = False) -> Layout:
             f"{folder} holds a model of the type '{kind}'; foveate runs {', '.join(MODEL_TYPES)} "
             "(`foveate look` opens others with transformers)"
         )
-    layout: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
+    layout = layout_at(MODEL_TYPES[kind])
     wrong = [name for name in header.architectures or () if name not in layout.architectures]
     if wrong and not (any_head and layout.heads):
         begin = wrong[0].partition("For")[0].removesuffix("Model")
@@ -111,7 +133,7 @@ def layout_of(folder: Path, any_head: bool = False) -> Layout:
 
 def reads_images(kind: Any) -> bool:
     """Returns whether a "model_type" is one of models of images."""
-    return kind in MODEL_TYPES and bool(importlib.import_module(MODEL_TYPES[kind]).LAYOUT.image_processor)
+    return kind in MODEL_TYPES and bool(layout_at(MODEL_TYPES[kind]).image_processor)
 
 
 def head_of(folder: Path) -> str:
@@ -124,8 +146,7 @@ def head_of(folder: Path) -> str:
 def layout_for(family: str, config: Any = None) -> Layout:
     """The public layout of a family of ours; of several the first that can hold a `config`. UserError where there is
     none."""
-    modules = dict.fromkeys(MODEL_TYPES.values())
-    layouts: list[Layout] = [importlib.import_module(module).LAYOUT for module in modules]
+    layouts = [layout_at(place) for place in dict.fromkeys(MODEL_TYPES.values())]
     own = [layout for layout in layouts if layout.family == family]
     if not own:
         known = sorted({layout.family for layout in layouts} - {"whisper"})
@@ -163,8 +184,11 @@ def read_folder(folder: Path, body: bool = False) -> PublicModel:
     """
     layout = layout_of(folder, any_head=body)
     where = folder / run_dir.CONFIG
-    values = read_json(where)
+    values = read_values(folder)
     files = weight_files(folder)
+    tensors = {name: value for file in files for name, value in read_tensors(file).tensors.items()}
+    if values["model_type"].startswith("timm_"):
+        values["tensors"] = {name: tuple(value.shape) for name, value in tensors.items()}
     config = layout.read_config(values, str(where))
     if (head := "none" if body and layout.heads else head_of(folder)) != "words":
         config.classes = len(label_names(values, str(where)))
@@ -172,7 +196,6 @@ def read_folder(folder: Path, body: bool = False) -> PublicModel:
             config.head = head
         if hasattr(config, "label_bias"):
             config.label_bias = head == "tokens"
-    tensors = {name: value for file in files for name, value in read_tensors(file).tensors.items()}
     aliases = layout.aliases(config)
     given = {_rename(name, aliases): value for name, value in tensors.items()}
     if head == "none":

@@ -4,7 +4,7 @@ the others."""
 from collections.abc import Mapping
 from typing import Any
 
-from foveate.interop.key_map import KeyMap
+from foveate.interop.key_map import Entry, KeyMap, Reshaped, Same
 from foveate.interop.layout import ConfigReader, Layout
 from foveate.models.vision.convnext import ConvNeXtConfig
 
@@ -57,6 +57,13 @@ def transformers(config: ConvNeXtConfig) -> dict[str, str]:
     return names
 
 
+def key_map(config: ConvNeXtConfig) -> KeyMap:
+    """The table of tensors; files have response norms as maps of one place."""
+    rows = transformers(config).items()
+    shaped = Reshaped((1, 1, 1, -1))
+    return KeyMap(tuple(Entry((ours,), name, shaped if name.endswith(".grn") else Same()) for ours, name in rows))
+
+
 def read_config(values: Mapping[str, Any], where: str) -> ConvNeXtConfig:
     """The config of a `config.json`. UserError for what our models do not have."""
     read = ConfigReader(values, where)
@@ -95,7 +102,7 @@ def write_config(config: ConvNeXtConfig) -> dict[str, Any]:
 LAYOUT = Layout(
     family="convnext",
     architectures={"ConvNextForImageClassification": "label", "ConvNextV2ForImageClassification": "label"},
-    key_map=lambda config: KeyMap.of(transformers(config)),
+    key_map=key_map,
     read_config=read_config,
     write_config=write_config,
     image_processor="ConvNextImageProcessor",

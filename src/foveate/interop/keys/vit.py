@@ -41,6 +41,18 @@ _TIMM = {
     "around_feedforward.norm": "norm2",
 }
 
+_TIMM_PARTS = {
+    "class_token": "cls_token",
+    "teacher_token": "dist_token",
+    "registers": "reg_token",
+    "positions": "pos_embed",
+    "stack.input_norm": "norm_pre",
+    "stack.norm": "norm",
+    "pooled_norm": "fc_norm",
+    "output": "head",
+    "teacher_output": "head_dist",
+}
+
 _TIMM_SCALES = {"around_self.scale": "ls1.gamma", "around_feedforward.scale": "ls2.gamma"}
 
 
@@ -64,26 +76,32 @@ def classifier_names(config: ViTConfig) -> dict[str, str]:
 
 def embedding_names(config: ViTConfig, prefix: str) -> dict[str, str]:
     """The names of what becomes the first layer's input."""
-    there = {
+    found = {ours: f"{prefix}{_EMBEDDINGS[ours]}" for ours, has in _there(config).items() if has}
+    return {**found, "patches": f"{prefix}patch_embeddings.projection"}
+
+
+def _there(config: ViTConfig) -> dict[str, bool]:
+    """Which tokens a model has, and whether positions are a table."""
+    return {
         "class_token": config.pooling in WITH_TOKEN,
         "teacher_token": config.distillation != "none",
         "registers": config.registers is not None,
         "positions": config.positions == "learned",
     }
-    found = {ours: f"{prefix}{_EMBEDDINGS[ours]}" for ours, has in there.items() if has}
-    return {**found, "patches": f"{prefix}patch_embeddings.projection"}
 
 
 def timm(config: ViTConfig) -> dict[str, str]:
-    """For models with a class token. timm keeps the projections to queries, keys and values in one layer `attn.qkv`:
-    the names here are those after `split_projections` and before `join_projections`."""
-    names = {
-        "class_token": "cls_token",
-        "positions": "pos_embed",
-        "patches": "patch_embed.proj",
-        "stack.norm": "norm",
-        "output": "head",
+    """For every ViT without attention pooling. timm keeps the projections to queries, keys and values in one layer
+    `attn.qkv`: the names here are those after `split_projections` and before `join_projections`."""
+    there = {
+        **_there(config),
+        "stack.input_norm": config.input_norm,
+        "stack.norm": not config.pooled_norm,
+        "pooled_norm": config.pooled_norm,
+        "output": config.head == "label",
+        "teacher_output": config.distillation == "classifier",
     }
+    names = {ours: _TIMM_PARTS[ours] for ours, has in there.items() if has} | {"patches": "patch_embed.proj"}
     for layer in range(config.layers):
         for ours, theirs in (_TIMM if config.layer_scale is None else _TIMM | _TIMM_SCALES).items():
             names[f"stack.blocks.{layer}.{ours}"] = f"blocks.{layer}.{theirs}"

@@ -108,7 +108,7 @@ class GlobalResponseNorm(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.weight, self.bias = (nn.Parameter(torch.zeros(1, 1, 1, width)) for _ in range(2))
+        self.weight, self.bias = (nn.Parameter(torch.zeros(width)) for _ in range(2))
 
     def forward(self, x: Float[Tensor, "B h w C"]) -> Float[Tensor, "B h w C"]:
         active = torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True)

@@ -48,6 +48,8 @@ def _preprocessing(skill: Skill, family: str) -> dict[str, Any]:
         found = {part.name: getattr(reads, part.name) for part in fields(reads)}
         size = _size(found["height"], found["width"], found["crop"], found["longest"])
         crop: dict[str, Any] = {"do_center_crop": False} if found["crop"] is None else {"crop_pct": found["crop"]}
+        if found["crop"] is None and found["before_cut"] is not None and "ViT" in kind["image_processor_type"]:
+            kind = {"image_processor_type": "BitImageProcessor"}  # the class that cuts the middle out of any size
         if (before := found["before_cut"]) is not None:
             crop = {"do_center_crop": True, "crop_size": size}
             size = dict(zip(("height", "width"), before, strict=True)) if before[1:] else {"shortest_edge": before[0]}
