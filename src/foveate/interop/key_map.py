@@ -53,15 +53,16 @@ class JoinedTransposed(Joined):
 
 @dataclass(frozen=True)
 class Reshaped:
-    """One vector, which files have in another shape, such as (1, 1, 1, -1)."""
+    """One tensor, which files have in another shape, such as (1, 1, 1, -1); ours is a vector by default."""
 
-    shape: tuple[int, ...]
+    public: tuple[int, ...]
+    ours: tuple[int, ...] = (-1,)
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
-        return parts[0].view(self.shape)
+        return parts[0].reshape(self.public)
 
     def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
-        return [whole.flatten()]
+        return [whole.reshape(self.ours)]
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ MODEL_TYPES = {
     "convnextv2": "foveate.interop.keys.convnext",
     "convnext": "foveate.interop.keys.convnext",
     "resnet": "foveate.interop.keys.resnet",
+    "clip": "foveate.interop.keys.clip",
+    "siglip": "foveate.interop.keys.clip",
     "detr": "foveate.interop.keys.detr",
     "timm_vit": "foveate.interop.keys.timm:VIT",
     "timm_swin": "foveate.interop.keys.timm:SWIN",
@@ -138,7 +140,7 @@ def reads_images(kind: Any) -> bool:
 
 def head_of(folder: Path) -> str:
     """Returns what the model in a folder predicts: "words", a label of the "text", of a "pair" of texts or of each of
-    its "tokens", a "label" of an image, "boxes" in it, or "none"."""
+    its "tokens", a "label" of an image, "boxes" in it, how well a text does "match" it, or "none"."""
     known, named = layout_of(folder).architectures, header_of(folder).architectures
     return known[named[0] if named else next(iter(known))]
 

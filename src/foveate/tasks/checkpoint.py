@@ -20,7 +20,7 @@ from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task
 from foveate.training.hardware import choose_device
 
-IMAGE_TASKS = {"label": "classify-image", "boxes": "detect", "none": "classify-image"}
+IMAGE_TASKS = {"label": "classify-image", "boxes": "detect", "none": "classify-image", "match": "match-image"}
 """The task of a model that reads images, by what it predicts."""
 
 

@@ -26,7 +26,15 @@ from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
 from foveate.models.vision.image_encoder import image_encoder
 from foveate.models.vision.sizes import into_patches
-from foveate.nn import GridRotary, HeadFields, MultiHeadAttention, StackConfig, TransformerStack, initialize
+from foveate.nn import (
+    FeedForward,
+    GridRotary,
+    HeadFields,
+    MultiHeadAttention,
+    StackConfig,
+    TransformerStack,
+    initialize,
+)
 
 
 @dataclass
@@ -53,9 +61,10 @@ class ViTConfig(HeadFields):
     """Blocks of self-attention and a feed-forward layer."""
     head: Literal["label", "none"] = "label"
     """A classifier, or none: then the output is what the classifier would read."""
-    pooling: Literal["token", "mean", "attention", "patches", "token-mean"] = "token"
+    pooling: Literal["token", "mean", "attention", "attention-layer", "patches", "token-mean"] = "token"
     """What the classifier reads: a class token beside the patches; the mean of the patches; the result of multi-head
-    attention to them with a learned query (Zhai et al. 2022, https://arxiv.org/abs/2106.04560). There is a class token
+    attention to them with a learned query (Zhai et al. 2022, https://arxiv.org/abs/2106.04560), perhaps with a
+    feed-forward layer after it ("attention-layer", SigLIP). There is a class token
     too where it reads the mean of the "patches" alone, or both together ("token-mean")."""
     pooled_norm: bool = False
     """The last norm is that of what the classifier reads, not that of each place before."""
@@ -130,7 +139,8 @@ class ViT(nn.Module):
             RelativePatchPosition(config.heads, self.side - 1, self.tokens) for _ in range(relative)
         )
         self.stack = TransformerStack(stack_config(config))
-        self.pool = AttentionPool(width, config.heads) if config.pooling == "attention" else None
+        attends = config.pooling in ("attention", "attention-layer")
+        self.pool = AttentionPool(config) if attends else None
         self.pooled_norm: nn.Module = nn.Identity()
         if config.pooled_norm:
             self.stack.norm, self.pooled_norm = self.pooled_norm, self.stack.norm
@@ -233,16 +243,22 @@ def _tokens(count: int, width: int) -> nn.Parameter:
 
 
 class AttentionPool(nn.Module):
-    """Multi-head attention to a sequence with one learned query."""
+    """Multi-head attention to a sequence with one learned query, and perhaps a feed-forward layer."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, config: ViTConfig) -> None:
         super().__init__()
+        width = config.width
         self.query = nn.Parameter(torch.empty(1, 1, width))
         nn.init.normal_(self.query)
-        self.attention = MultiHeadAttention(width, heads)
+        self.attention = MultiHeadAttention(width, config.heads)
+        self.norm = self.feedforward = None
+        if config.pooling == "attention-layer":
+            self.norm = nn.LayerNorm(width, config.epsilon)
+            self.feedforward = FeedForward(width, config.feedforward, config.activation)
 
     def forward(self, x: Float[Tensor, "B S C"]) -> Float[Tensor, "B C"]:
-        return self.attention(self.query.expand(len(x), -1, -1), x).squeeze(1)
+        x = self.attention(self.query.expand(len(x), -1, -1), x).squeeze(1)
+        return x if self.norm is None or self.feedforward is None else x + self.feedforward(self.norm(x))
 
 
 def stack_config(config: ViTConfig) -> StackConfig:
