@@ -102,6 +102,14 @@ def models() -> dict[str, Callable[[], tuple[Any, Any]]]:
             t.ResNetForImageClassification(t.ResNetConfig(**stages, **some)),
             t.ConvNextImageProcessor(**cut, crop_pct=0.875),
         ),
+        "detr-conditional": lambda: (
+            t.ConditionalDetrForObjectDetection(
+                t.ConditionalDetrConfig(
+                    backbone_config=t.ResNetConfig(**basic, out_features=["stage4"]), **widths, **heads, **some
+                )
+            ),
+            t.ConditionalDetrImageProcessor(size={"shortest_edge": 64, "longest_edge": 100}),
+        ),
         "detr": lambda: (
             t.DetrForObjectDetection(
                 t.DetrConfig(

@@ -51,7 +51,7 @@ def test_the_same_pixels_and_logits(name: str, folders: Folders) -> None:
     torch.testing.assert_close(inputs["pixels"], pixels, atol=2e-6, rtol=0)
     output: Any = skill.forward(inputs)
     torch.testing.assert_close(output.logits, expected["logits"], atol=5e-5, rtol=0)
-    if name == "detr":
+    if "detr" in name:
         torch.testing.assert_close(output.boxes, expected.pred_boxes, atol=5e-5, rtol=0)
 
 
@@ -77,7 +77,7 @@ def test_it_runs_beside_a_damaged_image_and_draws(
             assert drawn.width > 100
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if name not in ("detr", "timm-mvit")])
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in ("detr", "detr-conditional", "timm-mvit")])
 def test_a_training_begins_from_it_with_its_sizes_and_is_written_back(
     name: str, folders: Folders, tmp_path: Path
 ) -> None:
@@ -123,11 +123,12 @@ def test_it_is_exported_with_what_prepares_its_images(name: str, folders: Folder
     torch.testing.assert_close(after[1].logits, before[1].logits, atol=5e-5, rtol=0)
 
 
-def test_a_detector_is_written_back(folders: Folders, tmp_path: Path) -> None:
-    main(["export", str(folders["detr"]), "--out", str(tmp_path / "back")])
+@pytest.mark.parametrize("name", ["detr", "detr-conditional"])
+def test_a_detector_is_written_back(name: str, folders: Folders, tmp_path: Path) -> None:
+    main(["export", str(folders[name]), "--out", str(tmp_path / "back")])
     image = folders["root"] / "x.png"
     torch.testing.assert_close(
-        reference(tmp_path / "back", image)[1].pred_boxes, reference(folders["detr"], image)[1].pred_boxes
+        reference(tmp_path / "back", image)[1].pred_boxes, reference(folders[name], image)[1].pred_boxes
     )
 
 

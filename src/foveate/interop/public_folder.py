@@ -46,6 +46,7 @@ MODEL_TYPES = {
     "clip": "foveate.interop.keys.clip",
     "siglip": "foveate.interop.keys.clip",
     "detr": "foveate.interop.keys.detr",
+    "conditional_detr": "foveate.interop.keys.conditional_detr",
     "timm_vit": "foveate.interop.keys.timm:VIT",
     "timm_swin": "foveate.interop.keys.timm:SWIN",
     "timm_convnext": "foveate.interop.keys.timm:CONVNEXT",

@@ -10,6 +10,7 @@ from foveate.nn.attentive_decoder import (
 )
 from foveate.nn.blocks import DecoderBlock, ParallelBlock, TransformerBlock
 from foveate.nn.boxes import box_centres, box_corners, generalized_iou
+from foveate.nn.conditional_decoder import ConditionalBlock, ConditionalQueries
 from foveate.nn.conditional_norm import ConditionalBatchNorm
 from foveate.nn.convolution import (
     ChannelNorm,
@@ -81,6 +82,8 @@ __all__ = [
     "ChannelNorm",
     "ContextDecoder",
     "ConditionalBatchNorm",
+    "ConditionalBlock",
+    "ConditionalQueries",
     "ConvNorm",
     "DecoderBlock",
     "DecoderSizes",
