@@ -34,6 +34,9 @@ SIZES = (
 COUNTED = ("num_", "n_"), ("_size", "_dim", "_heads")
 """How names of numbers begin and end in a model's config, where other libraries take `true` for 1."""
 
+SWITCHES = ("fixed_input_size",)
+"""Names that end so and are switches, in a config of timm."""
+
 FORMATS = {
     **dict.fromkeys(("size", "width", "patch"), 4_096),
     **dict.fromkeys(("height", "channels", "levels", "bands", "actions"), 1_000),
@@ -86,7 +89,11 @@ def check_depth(value: Any, where: Path | str) -> None:
 def check_sizes(value: Any, where: Path | str) -> None:
     """Raise UserError for a value in a model's config that no model's size can be."""
     for name, switch in _leaves(value):
-        if isinstance(switch, bool) and (name.startswith(COUNTED[0]) or name.endswith(COUNTED[1])):
+        if (
+            isinstance(switch, bool)
+            and name not in SWITCHES
+            and (name.startswith(COUNTED[0]) or name.endswith(COUNTED[1]))
+        ):
             raise UserError(f"{where}: {name} is {show_value(switch)}, but must be a number")
     for name, size in _numbers(value):
         for parts, most in SIZES:

@@ -23,6 +23,7 @@ READ_ELSEWHERE = {
     "farthest": "the distances that share a bucket, which short texts do not have",
     "window_every": "which layers have that reach, of more layers than these have",
     "condition_dropout": "how often a condition is hidden, where one is given",
+    "antialias": "how positions are interpolated, for images of other sizes",
     "head": "what is predicted, which a task decides",
 }
 """Fields that something else than the model reads, or that need larger inputs than these."""

@@ -120,7 +120,18 @@ ENDS = {"source": "source_lengths", "tokens": "lengths", "spellings": "lengths"}
 """Which input tells where another ends: behind that is padding, which nothing may depend on."""
 
 ELSEWHERE = {
-    *("clip", "darqn", "elmo", "hierarchical-autoencoder", "mdarqn", "sagan", "sar", "text-to-image", "walker"),
+    *(
+        "clip",
+        "darqn",
+        "dual-encoder",
+        "elmo",
+        "hierarchical-autoencoder",
+        "mdarqn",
+        "sagan",
+        "sar",
+        "text-to-image",
+        "walker",
+    ),
 }
 """Families that are given more than examples row by row; their own tests hold all of this."""
 

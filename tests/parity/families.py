@@ -5,7 +5,6 @@
 `test_families.py` compares the page with the program, but for the measured errors, which the tests bound.
 """
 
-import importlib
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import torch
 
 from foveate.errors import UserError
 from foveate.interop.layout import Layout
-from foveate.interop.public_folder import MODEL_TYPES, read_config, read_folder
+from foveate.interop.public_folder import MODEL_TYPES, layout_at, read_config, read_folder
 from foveate.tasks import TASKS, find_task
 
 PAGE = Path(__file__).parents[2] / "docs" / "families.md"
@@ -26,7 +25,7 @@ TEMPLATE = Path(__file__).with_suffix(".md")
 
 
 def layout_of(kind: str) -> Layout:
-    found: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
+    found: Layout = layout_at(MODEL_TYPES[kind])
     return found
 
 

@@ -1,6 +1,5 @@
 """Every kind of folder with a model of texts: the same logits, and what one can do with it, for each of its heads."""
 
-import importlib
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -17,7 +16,7 @@ from foveate.cli import main
 from foveate.errors import UserError
 from foveate.forms.answers import Answer, Failure
 from foveate.interop.layout import Layout
-from foveate.interop.public_folder import MODEL_TYPES, read_folder
+from foveate.interop.public_folder import MODEL_TYPES, layout_at, read_folder
 from foveate.models import sizes_of_data
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.learning import Lesson, learn
@@ -33,7 +32,7 @@ TEXTS = ["the keeper lit the lamp", "counting each dawn", "up the stairs , up"]
 
 
 def layout(kind: str) -> Layout:
-    found: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
+    found: Layout = layout_at(MODEL_TYPES[kind])
     return found
 
 

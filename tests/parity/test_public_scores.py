@@ -1,6 +1,5 @@
 """What the logits of every public head for labels are: the scores of transformers' own pipelines."""
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import foveate
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.interop.layout import label_scores
-from foveate.interop.public_folder import MODEL_TYPES
+from foveate.interop.public_folder import MODEL_TYPES, layout_at
 
 BERT = {"num_attention_heads": 5, "hidden_size": 20, "num_hidden_layers": 2, "intermediate_size": 28, "vocab_size": 53}
 
@@ -88,7 +87,7 @@ def scores_of(answer: Any) -> dict[str, float]:
 
 
 def test_every_family_with_labels_is_compared() -> None:
-    heads = {kind: {*importlib.import_module(name).LAYOUT.architectures.values()} for kind, name in MODEL_TYPES.items()}
+    heads = {kind: {*layout_at(name).architectures.values()} for kind, name in MODEL_TYPES.items()}
     assert {kind for kind, found in heads.items() if "text" in found} | {"bert", "roberta"} == TEXTS.keys()
     assert {kind for kind, found in heads.items() if "label" in found} == IMAGES.keys()
 

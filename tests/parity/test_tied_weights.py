@@ -1,6 +1,5 @@
 """A file whose output matrix is not the embeddings that the config ties it to: transformers' logits, or an error."""
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from public_models import config_of, word_tokenizer
 from safetensors.torch import load_file, save_file
 
 from foveate.errors import UserError
-from foveate.interop.public_folder import MODEL_TYPES, read_folder
+from foveate.interop.public_folder import MODEL_TYPES, layout_at, read_folder
 
 BERT = {"num_attention_heads": 5, "hidden_size": 20, "num_hidden_layers": 2, "intermediate_size": 28, "vocab_size": 53}
 
@@ -91,7 +90,7 @@ def folder_of(name: str, place: Path, other: bool) -> Any:
 
 
 def test_every_family_that_predicts_words_is_compared() -> None:
-    layouts = {kind: importlib.import_module(name).LAYOUT for kind, name in MODEL_TYPES.items()}
+    layouts = {kind: layout_at(name) for kind, name in MODEL_TYPES.items()}
     words = {kind for kind, layout in layouts.items() if "words" in layout.architectures.values()}
     assert words == MODELS.keys()
 

@@ -3,7 +3,12 @@
 from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, BucketedPosition, Gaussian, LinearDistance, RelativeKeys, RelativePosition
 from foveate.attention.disentangled import Disentangled, Distances
-from foveate.attention.grid_biases import RelativeGridKeys, RelativeGridPosition
+from foveate.attention.grid_biases import (
+    ContinuousGridPosition,
+    RelativeGridKeys,
+    RelativeGridPosition,
+    RelativePatchPosition,
+)
 from foveate.attention.grid_masks import grid_window
 from foveate.attention.hooks import intercept
 from foveate.attention.length_masks import left_padding, padding, segments
@@ -13,10 +18,12 @@ from foveate.attention.monotonic import Monotonic
 from foveate.attention.positions import sinusoidal, sinusoidal_grid
 from foveate.attention.rank_masks import by_rank
 from foveate.attention.relative_biases import RelativeEncoding, SegmentEncoding
-from foveate.attention.scores import Additive, Biaffine, Dot, ScaledDot, Score, SoftCapped
+from foveate.attention.scores import Additive, Biaffine, Cosine, Dot, ScaledDot, Score, SoftCapped
 from foveate.attention.selection import Attended, Hard, Selection, Soft
 
 __all__ = [
+    "ContinuousGridPosition",
+    "Cosine",
     "Additive",
     "Attended",
     "Biaffine",
@@ -34,6 +41,7 @@ __all__ = [
     "RelativeEncoding",
     "RelativeGridKeys",
     "RelativeGridPosition",
+    "RelativePatchPosition",
     "RelativeKeys",
     "RelativePosition",
     "RowGroups",

@@ -54,6 +54,73 @@ class RelativeGridPosition(_OfGrids):
         return torch.Size((self.table.shape[1], 1, 1))
 
 
+class RelativePatchPosition(RelativeGridPosition):
+    """The same for places behind class tokens: three more rows are those from a token to a place, from a place to a
+    token and between tokens (BEiT, Bao et al. 2022, https://arxiv.org/abs/2106.08254).
+
+    The table is learned for grids of `radius + 1` rows and columns; for others it is interpolated.
+    """
+
+    def __init__(self, heads: int, radius: int, tokens: int = 1) -> None:
+        super().__init__(heads, radius)
+        self.tokens = tokens
+        self.table = nn.Parameter(torch.zeros(len(self.table) + 3, heads))
+
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "H T S"]:
+        height, width = self.queries
+        mine, others = (positions_in(span, queries.device) - self.tokens for span in (rows, columns))
+        down = mine.clamp(min=0)[:, None] // width - others.clamp(min=0) // width + height - 1
+        along = mine.clamp(min=0)[:, None] % width - others.clamp(min=0) % width + width - 1
+        places = down * (2 * width - 1) + along
+        count = (2 * height - 1) * (2 * width - 1)
+        first, second = mine[:, None] < 0, others < 0
+        places = torch.where(first, count, places)
+        places = torch.where(second, torch.where(first, count + 2, count + 1), places)
+        return self._table_of(height, width)[places].movedim(-1, 0)
+
+    def _table_of(self, height: int, width: int) -> Float[Tensor, "N H"]:
+        side = self.radius + 1
+        if (height, width) == (side, side):
+            return self.table
+        offsets = self.table[:-3].T.unflatten(1, (2 * side - 1, 2 * side - 1))[None]
+        size = 2 * height - 1, 2 * width - 1
+        resized = F.interpolate(offsets, size, mode="bilinear", align_corners=False)[0]
+        return torch.cat([resized.flatten(1).T, self.table[-3:]])
+
+
+class ContinuousGridPosition(_OfGrids):
+    """What two layers make of an offset in rows and columns for each head, on a logarithmic scale: `16 sigmoid(f)`
+    (Swin V2, Liu et al. 2022, https://arxiv.org/abs/2111.09883, section 3.3).
+
+    Offsets are shares of the largest one in the grid, or in a square of `side` rows and columns that the layers were
+    trained with.
+    """
+
+    def __init__(self, heads: int, side: int | None = None, hidden: int = 512) -> None:
+        super().__init__()
+        self.side = side
+        self.inner = nn.Linear(2, hidden)
+        self.outer = nn.Linear(hidden, heads, bias=False)
+
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "H T S"]:
+        spans = []
+        for count in self.queries:
+            offsets = torch.arange(1 - count, count, device=queries.device)
+            shares = offsets.to(self.inner.weight) / max((self.side or count) - 1, 1)
+            spans.append(shares.sign() * (8 * shares.abs() + 1).log2() / 3)
+        scale = torch.stack(torch.meshgrid(*spans, indexing="ij"), -1).flatten(0, 1)
+        table = 16 * self.outer(F.relu(self.inner(scale))).sigmoid()
+        places = zip(_places(rows, self.queries, queries), _places(columns, self.keys, queries), strict=True)
+        (down, along), (height, width) = (i[:, None] - j for i, j in places), self.queries
+        return table[(down + height - 1) * (2 * width - 1) + along + width - 1].movedim(-1, 0)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(self.parameters())
+
+    def shape(self) -> torch.Size:
+        return torch.Size((self.outer.out_features, 1, 1))
+
+
 class RelativeGridKeys(_OfGrids):
     """`q_i · (r_rows + s_columns)` with a learned vector for each offset in rows and for each in columns, from key to
     query (MViTv2, Li et al. 2022, equation 4, https://arxiv.org/abs/2112.01526).

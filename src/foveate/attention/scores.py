@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -69,6 +70,24 @@ class ScaledDot(Score):
 
     def scale(self, width: int) -> float:
         return 1 / math.sqrt(width) if self.factor is None else self.factor
+
+
+class Cosine(nn.Module, Score):
+    """The cosine of the angle between q and k, times a learned factor of each head, at most 100 (Swin V2, Liu et al.
+    2022, https://arxiv.org/abs/2111.09883, equation 2)."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.log_factor = nn.Parameter(torch.full((heads, 1, 1), math.log(10)))
+
+    def queries(self, q: Float[Tensor, "... H T D"]) -> Float[Tensor, "... H T D"]:
+        return F.normalize(q, dim=-1) * self.log_factor.clamp(max=math.log(100)).exp()
+
+    def keys(self, k: Float[Tensor, "... S D"]) -> Float[Tensor, "... S D"]:
+        return F.normalize(k, dim=-1)
+
+    def scale(self, width: int) -> float:
+        return 1.0
 
 
 class SoftCapped(nn.Module, Score):

@@ -31,19 +31,26 @@ def find_grid(model: Any, inputs: Mapping[str, Any]) -> GridFinder:
     if "pixels" not in inputs or not hasattr(model, "grid_size"):
         return grid_of
     rows, columns = model.grid_size(*inputs["pixels"].shape[-2:])
+    most = max(2, getattr(model, "tokens", 0))
     return lambda places: (
-        (rows, columns, places - rows * columns) if 0 <= places - rows * columns <= 2 else grid_of(places)
+        (rows, columns, places - rows * columns) if 0 <= places - rows * columns <= most else grid_of(places)
     )
 
 
 def grid_names(picture: np.ndarray, grid: GridFinder = grid_of) -> Naming:
-    """Names for sides whose places are a grid over a picture (h, w, channels), perhaps behind a class token."""
+    """Names for sides whose places are a grid over a picture (h, w, channels), perhaps behind a class token and
+    others."""
 
     def names(count: int) -> Image | None:
         rows, columns, first = grid(count)
-        return Image.of(picture, rows, columns, ["[CLASS]"] * first) if rows > 1 else None
+        return Image.of(picture, rows, columns, _token_names(first)) if rows > 1 else None
 
     return names
+
+
+def _token_names(count: int) -> list[str]:
+    """The class token, and tokens between it and the places."""
+    return ["[CLASS]", *(f"[TOKEN {number}]" for number in range(2, count + 1))][:count]
 
 
 def look_at_maps(model: nn.Module, run: Callable[[], Any], sites: Sequence[str] | None = None) -> Sight:

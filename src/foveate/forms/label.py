@@ -192,9 +192,10 @@ def pooled_row(name: str, sight: Any, model: nn.Module, before: int) -> list[Map
     site = sight.sites[-1]
     heads = sight[site].weights()[0].float().cpu()
     weights = heads.mean(0)
-    first = before > 0 or getattr(model.config, "pooling", None) == "first"
+    pooling = getattr(model.config, "pooling", None)
+    first = (before > 0 and pooling != "patches") or pooling == "first"
     title = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
-    return [MapRow(name, weights[0] if first else weights.mean(0), site=title)]
+    return [MapRow(name, weights[0] if first else weights[before:].mean(0), site=title)]
 
 
 def count_labels(labels: Iterable[str]) -> dict[str, int]:

@@ -16,11 +16,15 @@ from foveate.errors import UserError, show_value
 from foveate.files import read_json
 from foveate.forms.form import Changes, Fit, Learned
 from foveate.forms.image import Fitted, ImageForm, count_places
+from foveate.interop.timm_config import is_timm
 
 FILE = "preprocessor_config.json"
 
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Those of ImageNet's pixels, which most folders have."""
+
+FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
+"""Pillow's numbers of timm's names."""
 
 MOST = 8192
 """Pixels of the longest side that an image is scaled to."""
@@ -32,7 +36,8 @@ class PublicImage(ImageForm):
     that find objects `sizes` (B, 2).
 
     With a `height` and a `width` the image is scaled to just these. With a `crop` its shorter side becomes
-    `height / crop`, and the middle is cut out. With a `longest` side the shorter one becomes `height`, unless the
+    `height / crop`, and the middle is cut out; with `before_cut` it becomes this, or the image is scaled to this height
+    and width. With a `longest` side the shorter one becomes `height`, unless the
     longer one then were too long, and nothing is cut.
     """
 
@@ -42,8 +47,12 @@ class PublicImage(ImageForm):
     width: Learned[int] = 224
     crop: Learned[float | None] = None
     """Share of the scaled image that is kept."""
+    before_cut: Learned[tuple[int, ...] | None] = None
+    """The shorter side of the scaled image, or its height and width, where its middle is cut out."""
     longest: Learned[int | None] = None
     """The longest side of an image that keeps its proportions."""
+    rounds: Learned[bool] = False
+    """The middle begins at the nearest pixel, as in timm, and not at the one before."""
     resample: Learned[int] = 2
     """Pillow's number of the filter: 2 is bilinear, 3 bicubic."""
     scale: Learned[float] = 1 / 255
@@ -55,21 +64,54 @@ class PublicImage(ImageForm):
     @classmethod
     def of_folder(cls, folder: Path, size: int, channels: int) -> "PublicImage":
         """What a folder says; without the file, images of this size, standardised as ImageNet's. Raises UserError."""
-        path = folder / FILE
+        path, config = folder / FILE, folder / "config.json"
+        if not path.is_file() and config.is_file() and is_timm(values := read_json(config)):
+            return cls.of_timm(values, channels, str(config))
         if not path.is_file():
             return cls(size, size, mean=MEAN[:channels], spread=SPREAD[:channels])
         values = read_json(path)
         if not isinstance(values, Mapping):
             raise UserError(f"{path} holds no table of settings")
-        found = _sizes(values, str(path), size)
+        kind = _kind(values)
+        found = _sizes(values, kind, str(path), size)
+        if not values.get("do_resize", True):
+            raise UserError(f"{path} has do_resize False; foveate's models read images of one size")
         scaled = values.get("do_rescale", True)
         plain = not values.get("do_normalize", True)
         return cls(
             **found,
-            resample=_number(values, "resample", 2, str(path)),
+            resample=_number(values, "resample", kind.resample, str(path)),
             scale=float(values.get("rescale_factor", 1 / 255)) if scaled else 1.0,
             mean=(0.0,) * channels if plain else _numbers(values, "image_mean", MEAN, channels, str(path)),
             spread=(1.0,) * channels if plain else _numbers(values, "image_std", SPREAD, channels, str(path)),
+        )
+
+    @classmethod
+    def of_timm(cls, values: Mapping[str, Any], channels: int, where: str) -> "PublicImage":
+        """What a `config.json` of timm says of images: the shorter side is scaled, and the middle cut out; "squash"
+        scales both sides. Raises UserError."""
+        own = values["pretrained_cfg"]
+        if not isinstance(own, Mapping):
+            raise UserError(f"{where} has the pretrained_cfg {show_value(own)}, which cannot be")
+        size, share = own.get("input_size", [3, 224, 224]), own.get("crop_pct", 0.875)
+        side = size[-1] if isinstance(size, list) and len(size) == 3 and size[1] == size[2] else None
+        if type(side) is not int or not 0 < side <= MOST:
+            raise UserError(f"{where} has the input_size {show_value(size)}; foveate's models read squares")
+        if not isinstance(share, int | float) or not 0.1 <= share <= 1:
+            raise UserError(f"{where} has the crop_pct {show_value(share)}, but it must be above 0 and at most 1")
+        filter_, mode = own.get("interpolation", "bilinear"), own.get("crop_mode", "center")
+        if filter_ not in FILTERS or mode not in ("center", "squash"):
+            what, value = ("interpolation", filter_) if filter_ not in FILTERS else ("crop_mode", mode)
+            raise UserError(f"{where} has the {what} {show_value(value)}, which foveate does not know")
+        before = int(side / share)
+        return cls(
+            height=side,
+            width=side,
+            before_cut=(before,) if mode == "center" else (before, before),
+            rounds=True,
+            resample=FILTERS[filter_],
+            mean=_numbers(own, "mean", MEAN, channels, where),
+            spread=_numbers(own, "std", SPREAD, channels, where),
         )
 
     def sizes(self) -> dict[str, int]:
@@ -112,28 +154,65 @@ class PublicImage(ImageForm):
         if self.longest is not None:
             share = min(self.height / min(width, height), self.longest / max(width, height))
             return image.resize((max(1, int(width * share)), max(1, int(height * share))), filter_)
-        if self.crop is None:
+        if self.crop is None and self.before_cut is None:
             return image.resize((self.width, self.height), filter_)
-        shorter = int(self.height / self.crop)
-        share = shorter / min(width, height)
-        sides = [shorter if side == min(width, height) else int(side * share) for side in (width, height)]
-        scaled = image.resize(sides, filter_)
-        left, top = (sides[0] - self.width) // 2, (sides[1] - self.height) // 2
+        scaled = image.resize(self._before_cut(width, height), filter_)
+        spare = scaled.width - self.width, scaled.height - self.height
+        left, top = (round(one / 2) if self.rounds else one // 2 for one in spare)
         return scaled.crop((left, top, left + self.width, top + self.height))
 
+    def _before_cut(self, width: int, height: int) -> tuple[int, int]:
+        """Width and height of the image whose middle is cut out."""
+        sides = (int(self.height / self.crop),) if self.crop is not None else self.before_cut or ()
+        if len(sides) == 2:
+            return sides[1], sides[0]
+        least, (shorter,) = min(width, height), sides
+        return int(shorter * width / least), int(shorter * height / least)
 
-def _sizes(values: Mapping[str, Any], where: str, usual: int) -> dict[str, Any]:
+
+@dataclass(frozen=True)
+class ImageProcessorKind:
+    """What an image processor of transformers does where its file does not say."""
+
+    resample: int = 3
+    by_shorter_side: bool = False
+    """A size that is one number is that of the shorter side."""
+    cuts: bool = False
+    """The middle is cut out."""
+
+
+KINDS = {
+    "ViT": ImageProcessorKind(resample=2),
+    "Detr": ImageProcessorKind(resample=2),
+    "ConditionalDetr": ImageProcessorKind(resample=2),
+    "DeiT": ImageProcessorKind(cuts=True),
+    "Beit": ImageProcessorKind(),
+    "Bit": ImageProcessorKind(by_shorter_side=True, cuts=True),
+    "CLIP": ImageProcessorKind(by_shorter_side=True, cuts=True),
+    "Siglip": ImageProcessorKind(),
+    "ConvNext": ImageProcessorKind(by_shorter_side=True),
+    "DINOv3ViT": ImageProcessorKind(resample=2),
+}
+"""By what the names of their classes begin with."""
+
+
+def _kind(values: Mapping[str, Any]) -> ImageProcessorKind:
+    name = str(values.get("image_processor_type") or values.get("feature_extractor_type") or "")
+    for ending in ("Fast", "Pil", "ImageProcessor", "FeatureExtractor"):
+        name = name.removesuffix(ending)
+    return KINDS.get(name, ImageProcessorKind(resample=2))
+
+
+def _sizes(values: Mapping[str, Any], kind: ImageProcessorKind, where: str, usual: int) -> dict[str, Any]:
     """Height, width, crop and longest side of what a file says."""
-    size = values.get("size", usual)
-    if isinstance(size, int):
-        size = {"height": size, "width": size}
-    if not isinstance(size, Mapping) or not all(type(one) is int and 0 < one <= MOST for one in size.values()):
-        raise UserError(f"{where} has the size {show_value(size)}, which cannot be")
-    if {"height", "width"} <= size.keys():
-        return {"height": size["height"], "width": size["width"]}
-    if "shortest_edge" not in size:
-        raise UserError(f"{where} has the size {show_value(dict(size))}, which foveate does not know")
-    edge = size["shortest_edge"]
+    size = _size(values, "size", usual, kind.by_shorter_side, where)
+    edge = size.get("shortest_edge")
+    if values.get("do_center_crop", kind.cuts) and "longest_edge" not in size:
+        cut = _size(values, "crop_size", usual, False, where)
+        before = (edge,) if edge is not None else (size["height"], size["width"])
+        return {**_height_and_width(cut, where), "before_cut": before}
+    if edge is None:
+        return _height_and_width(size, where)
     if "longest_edge" in size:
         return {"height": edge, "width": edge, "longest": size["longest_edge"]}
     if edge >= 384:  # such images are not cropped
@@ -142,6 +221,25 @@ def _sizes(values: Mapping[str, Any], where: str, usual: int) -> dict[str, Any]:
     if not isinstance(share, int | float) or not 0 < share <= 1:
         raise UserError(f"{where} has the crop_pct {show_value(share)}, but it must be above 0 and at most 1")
     return {"height": edge, "width": edge, "crop": float(share)}
+
+
+def _size(values: Mapping[str, Any], name: str, usual: int, shorter: bool, where: str) -> dict[str, int]:
+    """A size as a table; one number is that of the `shorter` side, or of both."""
+    size = values.get(name)
+    size = usual if size is None else size
+    if isinstance(size, int):
+        size = {"shortest_edge": size} if shorter else {"height": size, "width": size}
+    if not isinstance(size, Mapping) or not all(type(one) is int and 0 < one <= MOST for one in size.values()):
+        raise UserError(f"{where} has the {name} {show_value(size)}, which cannot be")
+    if not {"height", "width"} <= size.keys() and "shortest_edge" not in size:
+        raise UserError(f"{where} has the {name} {show_value(dict(size))}, which foveate does not know")
+    return dict(size)
+
+
+def _height_and_width(size: Mapping[str, int], where: str) -> dict[str, int]:
+    if "height" not in size:
+        raise UserError(f"{where} has the crop_size {show_value(dict(size))}, which foveate does not know")
+    return {"height": size["height"], "width": size["width"]}
 
 
 def _number(values: Mapping[str, Any], name: str, usual: int, where: str) -> int:
@@ -157,6 +255,6 @@ def _numbers(
     found = values.get(name, list(usual[:channels]))
     if not isinstance(found, list) or len(found) != channels or not all(isinstance(one, int | float) for one in found):
         raise UserError(f"{where} has the {name} {show_value(found)}; the model reads {channels} channels")
-    if name == "image_std" and not all(found):
-        raise UserError(f"{where} has the image_std {found}, by which nothing can be divided")
+    if name in ("image_std", "std") and not all(found):
+        raise UserError(f"{where} has the {name} {found}, by which nothing can be divided")
     return tuple(map(float, found))

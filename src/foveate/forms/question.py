@@ -73,11 +73,13 @@ class QuestionBatch(Batch):
         return replace(self, inputs=inputs, targets=targets, weight=self.weight[chosen])
 
 
-@dataclass
-class ImageWithText(SquareImage):
-    """An image and a text about it, given as "image<TAB>text", or as an image with texts after it."""
+class TextAboutImage:
+    """What forms of an image and a text about it have in common: both are given as "image<TAB>text", or as an image
+    with texts after it. Comes before the form of the image among the bases of a class."""
 
     kind: ClassVar[InputKind] = "question"
+    needs_text: ClassVar[bool] = True
+    """Whether an image alone cannot be read."""
     missing: ClassVar[str] = 'no question: give an image and a question, such as photo.jpg "what is this?"'
     """What is wrong with an image without a text."""
 
@@ -98,34 +100,39 @@ class ImageWithText(SquareImage):
                 found[-1] = f"{image}\t{one}"
             else:
                 found.append(f"{image}\t{one}")
-        if not any("\t" in one for one in found):
+        if self.needs_text and not any("\t" in one for one in found):
             raise UserError(self.missing)
         return found
 
     def open(self, given: str) -> Any:
-        path, text = self.prefix(given)
-        if not text:
+        path, _, text = (part.strip() for part in given.partition("\t"))
+        if self.needs_text and not text:
             raise UserError(self.missing)
-        return ImageText(super().open(path), text)
+        return ImageText(super().open(path), text)  # type: ignore[misc]
 
     def receive(self, given: Input, name: str) -> Any:
         file = require_file(given, name, "question")
         if not file.question.strip():
             raise UserError(self.missing)
-        return ImageText(open_image(file, self.pixel_range), file.question.strip())
+        return ImageText(open_image(file, getattr(self, "pixel_range", None)), file.question.strip())
 
     def prefix(self, given: str) -> tuple[str, ...]:
         path, _, text = (part.strip() for part in given.partition("\t"))
-        return path, text
+        return (path, text) if text or self.needs_text else (path,)
 
     def title(self, given: Input) -> str:
         return f"{given.name}: {given.question.strip()}" if isinstance(given, File) else given
 
     def axis(self, value: Any, prepared: Any, grid: GridFinder) -> Naming:
-        return super().axis(value.image, prepared, grid)
+        return super().axis(value.image, prepared, grid)  # type: ignore[misc]
 
     def draw(self, value: Any, rows: Sequence[MapRow], title: str, grid: GridFinder) -> Picture | None:
-        return super().draw(value.image, rows, title, grid)
+        return super().draw(value.image, rows, title, grid)  # type: ignore[misc]
+
+
+@dataclass
+class ImageWithText(TextAboutImage, SquareImage):
+    """An image that fills a square, and a text about it."""
 
 
 @dataclass

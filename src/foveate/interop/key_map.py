@@ -66,6 +66,20 @@ class WithFirstAxis:
 
 
 @dataclass(frozen=True)
+class Reshaped:
+    """One tensor, which files have in another shape, such as (1, 1, 1, -1); ours is a vector by default."""
+
+    public: tuple[int, ...]
+    ours: tuple[int, ...] = (-1,)
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return parts[0].reshape(self.public)
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
+        return [whole.reshape(self.ours)]
+
+
+@dataclass(frozen=True)
 class JoinedByHead:
     """The rows of queries, keys and values for each head in turn, as in GPT-NeoX."""
 

@@ -18,6 +18,7 @@ from foveate.errors import UserError
 from foveate.files import read_json, written
 from foveate.interop.key_map import KeyMap
 from foveate.interop.layout import Layout, label_names
+from foveate.interop.timm_config import as_transformers, is_timm
 from foveate.interop.weight_files import WHOLE, refuse_adapters, weight_files
 from foveate.nn import skip_init
 from foveate.tensor_files import read_tensors
@@ -56,12 +57,36 @@ MODEL_TYPES = {
     "t5": "foveate.interop.keys.t5",
     "mt5": "foveate.interop.keys.t5",
     "vit": "foveate.interop.keys.vit",
+    "deit": "foveate.interop.keys.deit",
+    "beit": "foveate.interop.keys.beit",
+    "dinov2": "foveate.interop.keys.dinov2",
+    "dinov2_with_registers": "foveate.interop.keys.dinov2",
+    "dinov3_vit": "foveate.interop.keys.dinov3",
     "swin": "foveate.interop.keys.swin",
+    "swinv2": "foveate.interop.keys.swin",
+    "convnextv2": "foveate.interop.keys.convnext",
     "convnext": "foveate.interop.keys.convnext",
     "resnet": "foveate.interop.keys.resnet",
+    "clip": "foveate.interop.keys.clip",
+    "siglip": "foveate.interop.keys.clip",
     "detr": "foveate.interop.keys.detr",
+    "conditional_detr": "foveate.interop.keys.conditional_detr",
+    "timm_vit": "foveate.interop.keys.timm:VIT",
+    "timm_swin": "foveate.interop.keys.timm:SWIN",
+    "timm_convnext": "foveate.interop.keys.timm:CONVNEXT",
+    "timm_resnet": "foveate.interop.keys.timm:RESNET",
+    "timm_mvit": "foveate.interop.keys.timm:MVIT",
+    "timm_efficientnet": "foveate.interop.keys.timm:EFFICIENTNET",
 }
-"""The module with the LAYOUT of each "model_type" that our models are equal to."""
+"""The module with the LAYOUT of each "model_type" that our models are equal to; in one with several, its name."""
+
+
+def layout_at(place: str) -> Layout:
+    """The layout that a row of MODEL_TYPES names."""
+    module, _, name = place.partition(":")
+    found: Layout = getattr(importlib.import_module(module), name or "LAYOUT")
+    return found
+
 
 COUNTER = ".num_batches_tracked"
 """What the names of tensors end with that batch norms count steps in; files of fixed norms lack them."""
@@ -90,11 +115,18 @@ class PublicModel:
 
 
 def is_public(folder: Path) -> bool:
-    """Returns whether a folder has a `config.json` of transformers, not of foveate."""
+    """Returns whether a folder has a `config.json` of transformers or of timm, not of foveate."""
     if not (folder / run_dir.CONFIG).is_file():
         return (folder / "adapter_config.json").is_file()
     values = read_json(folder / run_dir.CONFIG)
-    return "format" not in values and "model_type" in values
+    return "format" not in values and ("model_type" in values or is_timm(values))
+
+
+def read_values(folder: Path) -> dict[str, Any]:
+    """What the `config.json` of a public folder holds; that of timm has the fields of transformers besides."""
+    where = folder / run_dir.CONFIG
+    values = read_json(where)
+    return as_transformers(values, str(where)) if is_timm(values) else values
 
 
 def header_of(folder: Path) -> PublicHeader:
@@ -103,7 +135,7 @@ def header_of(folder: Path) -> PublicHeader:
     Raises UserError where a value has another type.
     """
     where = folder / run_dir.CONFIG
-    return from_dict(PublicHeader, read_json(where) if where.is_file() else {}, str(where), others=True)
+    return from_dict(PublicHeader, read_values(folder) if where.is_file() else {}, str(where), others=True)
 
 
 def layout_of(folder: Path, any_head: bool = False) -> Layout:
@@ -117,7 +149,7 @@ def layout_of(folder: Path, any_head: bool = False) -> Layout:
             f"{folder} holds a model of the type '{kind}'; foveate runs {', '.join(MODEL_TYPES)} "
             "(`foveate look` opens others with transformers)"
         )
-    layout: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
+    layout = layout_at(MODEL_TYPES[kind])
     wrong = [name for name in header.architectures or () if name not in layout.architectures]
     if wrong and not (any_head and layout.heads):
         begin = wrong[0].partition("For")[0].removesuffix("Model")
@@ -128,7 +160,7 @@ def layout_of(folder: Path, any_head: bool = False) -> Layout:
 
 def reads_images(kind: Any) -> bool:
     """Returns whether a "model_type" is one of models of images."""
-    return kind in MODEL_TYPES and bool(importlib.import_module(MODEL_TYPES[kind]).LAYOUT.image_processor)
+    return kind in MODEL_TYPES and bool(layout_at(MODEL_TYPES[kind]).image_processor)
 
 
 def translates(folder: Path) -> bool:
@@ -136,24 +168,37 @@ def translates(folder: Path) -> bool:
     kind, named = header_of(folder).model_type, header_of(folder).architectures or ()
     if kind not in MODEL_TYPES:
         return False
-    layout: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
+    layout = layout_at(MODEL_TYPES[kind])
     return "tgt_vocab" in models.sizes_of_data(layout.family) and {*named} <= layout.architectures.keys()
 
 
 def head_of(folder: Path) -> str:
     """Returns what the model in a folder predicts: "words", a label of the "text", of a "pair" of texts or of each of
-    its "tokens", a "label" of an image, "boxes" in it, or "none"."""
+    its "tokens", a "label" of an image, "boxes" in it, how well a text does "match" it, or "none"."""
     known, named = layout_of(folder).architectures, header_of(folder).architectures
     return known[named[0] if named else next(iter(known))]
 
 
 def layout_for(family: str, config: Any = None) -> Layout:
-    """The public layout of a family of ours, of those that it has the one of a config. UserError where it has none."""
-    layouts: list[Layout] = [importlib.import_module(module).LAYOUT for module in dict.fromkeys(MODEL_TYPES.values())]
-    if own := [layout for layout in layouts if layout.family == family]:
-        return next((layout for layout in own if config is not None and layout.holds(config)), own[0])
-    known = sorted({layout.family for layout in layouts} - {"whisper"})
-    raise UserError(f"a {family} has no public layout to write; {', '.join(known[:-1])} and {known[-1]} have one")
+    """The public layout of a family of ours; of several the first that can hold a `config`. UserError where there is
+    none."""
+    layouts = [layout_at(place) for place in dict.fromkeys(MODEL_TYPES.values())]
+    own = [layout for layout in layouts if layout.family == family]
+    if not own:
+        known = sorted({layout.family for layout in layouts} - {"whisper"})
+        raise UserError(f"a {family} has no public layout to write; {', '.join(known[:-1])} and {known[-1]} have one")
+    if config is None:
+        return own[0]
+    own = [layout for layout in own if layout.holds(config)] or own
+    return next((layout for layout in own if _holds(layout, config)), own[0])
+
+
+def _holds(layout: Layout, config: Any) -> bool:
+    try:
+        layout.write_config(config)
+    except UserError:
+        return False
+    return True
 
 
 def check_tokenizer(largest: int, model: Any) -> None:
@@ -178,7 +223,10 @@ def read_config(folder: Path, body: bool = False) -> tuple[Layout, Any]:
     """
     layout = layout_of(folder, any_head=body)
     where = folder / run_dir.CONFIG
-    values = read_json(where)
+    values = read_values(folder)
+    if values["model_type"].startswith("timm_"):  # whose config.json leaves sizes to the tensors
+        tensors = (read_tensors(file).tensors for file in weight_files(folder))
+        values["tensors"] = {name: tuple(value.shape) for part in tensors for name, value in part.items()}
     config = layout.read_config(values, str(where))
     if (head := "none" if body and layout.heads else head_of(folder)) != "words":
         config.classes = len(label_names(values, str(where)))
@@ -215,7 +263,7 @@ def read_folder(folder: Path, body: bool = False) -> PublicModel:
     with skip_init(), torch.device("cpu"):
         model = models.build(layout.family, config)
     model.load_state_dict(key_map.to_ours(state))
-    return PublicModel(layout.family, model.eval(), read_json(folder / run_dir.CONFIG))
+    return PublicModel(layout.family, model.eval(), read_values(folder))
 
 
 def _key_map(layout: Layout, config: Any, given: Mapping[str, Tensor], folder: Path) -> KeyMap:

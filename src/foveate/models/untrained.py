@@ -25,9 +25,17 @@ _VISION = (
 )
 
 _OTHERS = (
+    *("clip-vit-base-32", "clip-vit-tiny", "siglip-base-16"),
     *("audio-transformer", "las", "speech-transformer"),
     *("whisper-tiny", "whisper-base", "whisper-small", "whisper-medium", "whisper-large", "whisper-turbo"),
-    *("clip-resnet50", "darqn", "mdarqn", "sar", "show-ask", "smem-vqa"),
+    *(
+        "clip-resnet50",
+        "darqn",
+        "mdarqn",
+        "sar",
+        "show-ask",
+        "smem-vqa",
+    ),
     *("show-tell", "show-attend-tell", "show-attend-tell-hard", "captioner-transformer", "vit-captioner"),
     *("text-to-image", "text-to-image-large", "walker-tiny"),
 )

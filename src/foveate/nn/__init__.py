@@ -10,6 +10,7 @@ from foveate.nn.attentive_decoder import (
 )
 from foveate.nn.blocks import DecoderBlock, ParallelBlock, TransformerBlock
 from foveate.nn.boxes import box_centres, box_corners, generalized_iou
+from foveate.nn.conditional_decoder import ConditionalBlock, ConditionalQueries
 from foveate.nn.conditional_norm import ConditionalBatchNorm
 from foveate.nn.convolution import (
     ChannelNorm,
@@ -60,7 +61,7 @@ from foveate.nn.recurrent_decoders import (
 )
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
-from foveate.nn.rotary import Rotary, Rotation
+from foveate.nn.rotary import GridRotary, Rotary, Rotation
 from foveate.nn.sentence_vectors import FirstState, SentenceReader, SentenceWriter
 from foveate.nn.stack import StackConfig, TransformerStack
 from foveate.nn.window_attention import WindowAttention
@@ -81,6 +82,8 @@ __all__ = [
     "ChannelNorm",
     "ContextDecoder",
     "ConditionalBatchNorm",
+    "ConditionalBlock",
+    "ConditionalQueries",
     "ConvNorm",
     "DecoderBlock",
     "DecoderSizes",
@@ -95,6 +98,7 @@ __all__ = [
     "FullyConnectedHead",
     "GatedConvolution",
     "GatedFeedForward",
+    "GridRotary",
     "HeadFields",
     "HeadSizes",
     "LearnedPositions",

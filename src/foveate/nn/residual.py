@@ -16,7 +16,7 @@ PLACES = ("post", "pre", "output", "sandwich")
 
 class Residual(nn.Module):
     """`norm(x + f(x))` (post-norm, Vaswani et al. 2017), `x + f(norm(x))` (pre-norm, Xiong et al. 2020),
-    `x + norm(f(x))` (output norm, OLMo 2 2025) or `x + norm(f(norm(x)))` (sandwich, Gemma 2 2024).
+    `x + norm(f(x))` (output norm: Swin V2, Liu et al. 2022) or `x + norm(f(norm(x)))` (sandwich: Gemma 2, 2024).
 
     f's output passes dropout, then, where they are asked for, a learned scale for each channel (LayerScale, Touvron et
     al. 2021, https://arxiv.org/abs/2103.17239) and stochastic depth.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -102,3 +103,28 @@ class Rotary(nn.Module):
         angles = places[:, None, :, None].float() * frequencies
         angles = torch.cat([angles, angles], -1)
         return Rotation((size * angles.cos()).to(dtype), (size * angles.sin()).to(dtype))
+
+
+class GridRotary(nn.Module):
+    """The same for places of a grid: half of the angles turn with the row, half with the column (DINOv3, Siméoni et al.
+    2025, https://arxiv.org/abs/2508.10104).
+
+    Rows and columns lie evenly between -1 and 1, whatever the size of the grid.
+    """
+
+    def __init__(self, width: int, base: float = 100.0) -> None:
+        """`width` is that of a head; the frequencies are `base ** (-4 i / width)`. Raises UserError for a width that is
+        not a multiple of 4."""
+        super().__init__()
+        if width % 4:
+            raise UserError(f"rotary positions in a grid need heads whose width is a multiple of 4, not {width}")
+        self.width, self.base = width, base
+
+    def forward(self, grid: tuple[int, int], tokens: int, like: Tensor) -> Rotation:
+        """The rotation of the grid's places row by row; `tokens` before them do not turn."""
+        powers = torch.arange(0, 1, 4 / self.width, device=like.device)
+        rows, columns = (2 * (torch.arange(count, device=like.device) + 0.5) / count - 1 for count in grid)
+        places = torch.stack([rows[:, None].expand(grid), columns.expand(grid)], -1).flatten(0, 1)
+        angles = (2 * math.pi * places[..., None] / self.base**powers).flatten(1)
+        angles = F.pad(torch.cat([angles, angles], -1), (0, 0, tokens, 0))[None, None]
+        return Rotation(angles.cos().to(like.dtype), angles.sin().to(like.dtype))

@@ -1,6 +1,6 @@
 """A stack of self-attention blocks: what text encoders, language models and image models have in common."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ import tyro
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, Memory, ScaledDot, Score, SoftCapped, window
+from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, SoftCapped, window
 from foveate.errors import UserError, check_literals
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.blocks import ParallelBlock, TransformerBlock
@@ -21,7 +21,7 @@ from foveate.nn.norms import Norm, norm
 from foveate.nn.positions import position_encoding
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
-from foveate.nn.rotary import Rotary, RotaryScaling
+from foveate.nn.rotary import Rotary, RotaryScaling, Rotation
 
 
 @dataclass(kw_only=True)
@@ -155,12 +155,15 @@ class TransformerStack(nn.Module):
         mask: Mask | Tensor | None = None,
         places: Int[Tensor, "P T"] | None = None,
         past: list[Memory] | None = None,
+        biases: Sequence[Bias] = (),
+        rotation: Rotation | None = None,
     ) -> Float[Tensor, "B T C"]:
         """Each vector in the light of those that `mask` lets it see.
 
         `past` are the blocks' keys and values of what came before x; those of x are added to them. `places` are the
         positions of x, by default those that follow the past; padding on the left shifts them. Masks, windows and
-        relative positions count the columns of past and x, padding included.
+        relative positions count the columns of past and x, padding included. `biases` (one for each block) and a
+        `rotation` are positions that the model knows, such as those in a grid, where the stack has none.
         """
         start = past[0].length if past else 0
         x = self.positions(x, start, places)
@@ -168,7 +171,7 @@ class TransformerStack(nn.Module):
         x = self.dropout(x if self.input_norm is None else self.input_norm(x))
         x = x if self.widen is None else self.widen(x)
         bias = self.distances.with_start(start) if self.distances is not None and start else self.distances
-        rotation = near_rotation = None
+        near_rotation = rotation
         if self.rotary is not None and self.near_rotary is not None:
             if places is None:
                 places = torch.arange(start, start + x.shape[1], device=x.device)[None]
@@ -182,7 +185,8 @@ class TransformerStack(nn.Module):
             windowed = self.window_layers[number % len(self.window_layers)]
             turns = self.rotary_layers[number % len(self.rotary_layers)]
             seen, turned = (near, near_rotation) if windowed else (mask, rotation)
-            x = block(x, seen, bias, past[number] if past else None, turned if turns else None)
+            own = biases[number] if biases else bias
+            x = block(x, seen, own, past[number] if past else None, turned if turns else None)
         return self.norm(x)
 
     def memories(self, x: Float[Tensor, "B T C"], expected: int = 0) -> list[Memory]:

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
-from foveate.attention import RelativeGridPosition
+from foveate.attention import ContinuousGridPosition, Cosine, RelativeGridPosition
 from foveate.nn.attention import MultiHeadAttention
 
 Size = tuple[int, int]
@@ -16,15 +16,30 @@ class WindowAttention(nn.Module):
 
     The map is padded by zeros to whole windows at the right and the bottom. With a `shift`, it is rolled to the left
     and up, so that windows lie across the borders of those of another layer; places from opposite edges do not see each
-    other. A side that is not longer than a window is one window, without shift.
+    other. A side that is not longer than a window is one window, without shift. With `cosine`, scores are cosines and
+    positions continuous (Swin V2, Liu et al. 2022), as those of windows of `trained_window` rows and columns were.
     """
 
-    def __init__(self, width: int, heads: int, window: int, shift: int = 0, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        window: int,
+        shift: int = 0,
+        dropout: float = 0.0,
+        cosine: bool = False,
+        trained_window: int | None = None,
+    ) -> None:
         super().__init__()
         self.window, self.shift = window, shift
-        self.attention = MultiHeadAttention(width, heads, dropout=dropout)
-        self.position = RelativeGridPosition(heads, window - 1)
-        nn.init.normal_(self.position.table, std=0.02)
+        score = Cosine(heads) if cosine else None
+        self.attention = MultiHeadAttention(width, heads, dropout=dropout, score=score, key_bias=not cosine)
+        self.position: ContinuousGridPosition | RelativeGridPosition
+        if cosine:
+            self.position = ContinuousGridPosition(heads, trained_window)
+        else:
+            self.position = RelativeGridPosition(heads, window - 1)
+            nn.init.normal_(self.position.table, std=0.02)
 
     def forward(self, x: Float[Tensor, "B h w C"]) -> Float[Tensor, "B h w C"]:
         batch, height, width, _ = x.shape

@@ -7,12 +7,13 @@ from typing import Any
 import torch
 
 from foveate.errors import UserError
+from foveate.forms.image_vector import ImageVector
 from foveate.forms.label import Label
 from foveate.forms.processor import Processor
 from foveate.forms.public_image import PublicImage
 from foveate.interop.layout import label_names, label_scores
-from foveate.interop.public_folder import PublicModel
-from foveate.interop.through_transformers import head_of_any, read_any
+from foveate.interop.public_folder import PublicModel, layout_of
+from foveate.interop.through_transformers import head_of_any, is_ours, read_any
 from foveate.tasks import find_task
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import RunConfig
@@ -20,13 +21,15 @@ from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task
 from foveate.training.hardware import choose_device
 
-IMAGE_TASKS = {"label": "classify-image", "boxes": "detect"}
+IMAGE_TASKS = {"label": "classify-image", "boxes": "detect", "none": "classify-image", "match": "match-image"}
 """The task of a model that reads images, by what it predicts."""
 
 
 def reads_images(folder: Path) -> bool:
     """Whether the model of a folder reads images."""
     try:
+        if is_ours(folder):
+            return bool(layout_of(folder).image_processor)
         return head_of_any(folder) in IMAGE_TASKS
     except UserError:
         return False
@@ -50,7 +53,9 @@ class ImageFolders:
         """The model of a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
         folder, task = Path(folder), self._task
         public = read_any(folder)
-        processor = Processor(_image(public, folder), _labels(public, folder, task))
+        vectors = getattr(public.model.config, "head", None) == "none"
+        writes = ImageVector() if vectors else _labels(public, folder, task)
+        processor = Processor(_image(public, folder), writes)
         model = public.model.to(choose_device(device)).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         recipe = public_recipe(task, public, folder, processor)
         description = asdict(RunConfig(task.name, public.family, asdict(recipe.architecture), recipe.as_json()))

@@ -12,7 +12,7 @@ from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError, unknown
 from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import header_of, is_public
+from foveate.interop.public_folder import head_of, header_of, is_public
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.checkpoint import ImageFolders, reads_images
 from foveate.tasks.recipe import Recipe
@@ -42,6 +42,10 @@ def load(folder: Path | str, device: str = "cpu") -> Skill:
 def opener(folder: Path) -> Any:
     """What loads the model of a folder, whoever wrote it."""
     if is_public(folder):
+        if reads_images(folder) and head_of(folder) == "match":
+            from foveate.tasks.hf.matchers import MatcherFolders
+
+            return MatcherFolders(folder)
         if reads_images(folder):
             return ImageFolders(folder)
         if header_of(folder).model_type == "whisper":

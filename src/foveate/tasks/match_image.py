@@ -13,7 +13,7 @@ TASK = Task(
     about="""Train a model that tells which caption belongs to an image.
 
     `foveate run` takes the path of an image and a caption with a tab between them, or an image and captions.""",
-    families=("clip",),
+    families=("clip", "dual-encoder"),
     reads=CaptionedImages(),
     writes=CaptionFit(),
     objective=Contrastive(),

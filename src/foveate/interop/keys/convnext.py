@@ -4,7 +4,7 @@ the others."""
 from collections.abc import Mapping
 from typing import Any
 
-from foveate.interop.key_map import KeyMap
+from foveate.interop.key_map import Entry, KeyMap, Reshaped, Same
 from foveate.interop.layout import ConfigReader, Layout
 from foveate.models.vision.convnext import ConvNeXtConfig
 
@@ -19,6 +19,13 @@ _TRANSFORMERS = {
 _BRANCH = {"convolution": "conv_dw", "norm": "norm", "inner": "mlp.fc1", "outer": "mlp.fc2", "scale": "gamma"}
 
 
+def _of_version(config: ConvNeXtConfig, table: dict[str, str], norm: str) -> dict[str, str]:
+    """The parts of a branch; `norm` is the name of a response norm."""
+    if not config.response_norm:
+        return table
+    return {ours: theirs for ours, theirs in table.items() if ours != "scale"} | {"response": norm}
+
+
 def timm(config: ConvNeXtConfig) -> dict[str, str]:
     """For every ConvNeXt."""
     names = {"norm": "head.norm", "output": "head.fc"}
@@ -26,27 +33,35 @@ def timm(config: ConvNeXtConfig) -> dict[str, str]:
         for part in range(2):
             names[f"reductions.{stage}.{part}"] = f"stages.{stage}.downsample.{part}" if stage else f"stem.{part}"
         for block in range(count):
-            for ours, theirs in _BRANCH.items():
+            for ours, theirs in _of_version(config, _BRANCH, "mlp.grn").items():
                 names[f"stages.{stage}.{block}.branch.{ours}"] = f"stages.{stage}.blocks.{block}.{theirs}"
     return names
 
 
 def transformers(config: ConvNeXtConfig) -> dict[str, str]:
     """For every ConvNeXt. The names are those in files."""
+    body = "convnextv2" if config.response_norm else "convnext"
     names = {
-        "reductions.0.0": "convnext.embeddings.patch_embeddings",
-        "reductions.0.1": "convnext.embeddings.layernorm",
-        "norm": "convnext.layernorm",
+        "reductions.0.0": f"{body}.embeddings.patch_embeddings",
+        "reductions.0.1": f"{body}.embeddings.layernorm",
+        "norm": f"{body}.layernorm",
         "output": "classifier",
     }
     for stage, count in enumerate(config.blocks):
-        place = f"convnext.encoder.stages.{stage}"
+        place = f"{body}.encoder.stages.{stage}"
         if stage:
             names |= {f"reductions.{stage}.{part}": f"{place}.downsampling_layer.{part}" for part in range(2)}
         for block in range(count):
-            for ours, theirs in _TRANSFORMERS.items():
+            for ours, theirs in _of_version(config, _TRANSFORMERS, "grn").items():
                 names[f"stages.{stage}.{block}.branch.{ours}"] = f"{place}.layers.{block}.{theirs}"
     return names
+
+
+def key_map(config: ConvNeXtConfig) -> KeyMap:
+    """The table of tensors; files have response norms as maps of one place."""
+    rows = transformers(config).items()
+    shaped = Reshaped((1, 1, 1, -1))
+    return KeyMap(tuple(Entry((ours,), name, shaped if name.endswith(".grn") else Same()) for ours, name in rows))
 
 
 def read_config(values: Mapping[str, Any], where: str) -> ConvNeXtConfig:
@@ -59,6 +74,7 @@ def read_config(values: Mapping[str, Any], where: str) -> ConvNeXtConfig:
         patch=read.get("patch_size", 4),
         blocks=read.numbers("depths", (3, 3, 9, 3)),
         widths=read.numbers("hidden_sizes", (96, 192, 384, 768)),
+        response_norm=values["model_type"] == "convnextv2",
         layer_scale=read.get("layer_scale_init_value", 1e-6),
         depth_dropout=read.get("drop_path_rate", 0.0),
         epsilon=read.get("layer_norm_eps", 1e-12),
@@ -67,16 +83,17 @@ def read_config(values: Mapping[str, Any], where: str) -> ConvNeXtConfig:
 
 def write_config(config: ConvNeXtConfig) -> dict[str, Any]:
     """The inverse of `read_config`."""
+    kind = ("convnextv2", "ConvNextV2") if config.response_norm else ("convnext", "ConvNext")
     return {
-        "model_type": "convnext",
-        "architectures": ["ConvNextForImageClassification"],
+        "model_type": kind[0],
+        "architectures": [f"{kind[1]}ForImageClassification"],
         "num_channels": config.channels,
         "patch_size": config.patch,
         "depths": list(config.blocks),
         "num_stages": len(config.blocks),
         "hidden_sizes": list(config.widths),
         "hidden_act": "gelu",
-        "layer_scale_init_value": config.layer_scale,
+        **({} if config.response_norm else {"layer_scale_init_value": config.layer_scale}),
         "drop_path_rate": config.depth_dropout,
         "layer_norm_eps": config.epsilon,
     }
@@ -84,8 +101,8 @@ def write_config(config: ConvNeXtConfig) -> dict[str, Any]:
 
 LAYOUT = Layout(
     family="convnext",
-    architectures={"ConvNextForImageClassification": "label"},
-    key_map=lambda config: KeyMap.of(transformers(config)),
+    architectures={"ConvNextForImageClassification": "label", "ConvNextV2ForImageClassification": "label"},
+    key_map=key_map,
     read_config=read_config,
     write_config=write_config,
     image_processor="ConvNextImageProcessor",

@@ -21,6 +21,19 @@ _TRANSFORMERS = {
     "around_feedforward.norm": "layernorm_after",
 }
 
+_SECOND = {
+    "self.attention.score.log_factor": "attention.self.logit_scale",
+    "self.position.inner": "attention.self.continuous_position_bias_mlp.0",
+    "self.position.outer": "attention.self.continuous_position_bias_mlp.2",
+}
+"""What Swin V2 has in place of a table of positions."""
+
+_TIMM_SECOND = {
+    "self.attention.score.log_factor": "attn.logit_scale",
+    "self.position.inner": "attn.cpb_mlp.0",
+    "self.position.outer": "attn.cpb_mlp.2",
+}
+
 _TIMM = {
     "self.attention.query": "attn.query",
     "self.attention.key": "attn.key",
@@ -36,20 +49,28 @@ _TIMM = {
 
 def transformers(config: SwinConfig) -> dict[str, str]:
     """For every Swin. The names are those in files."""
+    body = "swin" if config.version == "v1" else "swinv2"
     names = {
-        "patches": "swin.embeddings.patch_embeddings.projection",
-        "patch_norm": "swin.embeddings.norm",
-        "norm": "swin.layernorm",
+        "patches": f"{body}.embeddings.patch_embeddings.projection",
+        "patch_norm": f"{body}.embeddings.norm",
+        "norm": f"{body}.layernorm",
         "output": "classifier",
     }
-    return names | _parts(config, "swin.encoder.layers", _TRANSFORMERS, 0)
+    return names | _parts(config, f"{body}.encoder.layers", _of_version(config, _TRANSFORMERS, _SECOND), 0)
+
+
+def _of_version(config: SwinConfig, first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
+    """The parts of a block."""
+    if config.version == "v1":
+        return first
+    return {ours: theirs for ours, theirs in first.items() if not ours.endswith("table")} | second
 
 
 def timm(config: SwinConfig) -> dict[str, str]:
     """For every Swin. timm keeps the projections to queries, keys and values in one layer `attn.qkv`: the names here
     are those after `foveate.interop.keys.vit.split_projections` and before `join_projections`."""
     names = {"patches": "patch_embed.proj", "patch_norm": "patch_embed.norm", "norm": "norm", "output": "head.fc"}
-    return names | _parts(config, "layers", _TIMM, 1)
+    return names | _parts(config, "layers", _of_version(config, _TIMM, _TIMM_SECOND), 1)
 
 
 def _parts(config: SwinConfig, stages: str, of_block: dict[str, str], first: int) -> dict[str, str]:
@@ -79,12 +100,16 @@ def read_config(values: Mapping[str, Any], where: str) -> SwinConfig:
     expansion = read.get("mlp_ratio", 4.0)
     if expansion != int(expansion):
         raise UserError(f"{where} has the mlp_ratio {expansion}; foveate's is a whole number")
+    second = values["model_type"] == "swinv2"
+    trained = values.get("pretrained_window_sizes") if second else None
     return SwinConfig(
         classes=1,
         channels=read.get("num_channels", 3),
         patch=read.get("patch_size", 4),
         width=width,
         blocks=blocks,
+        version="v2" if second else "v1",
+        trained_windows=read.numbers("pretrained_window_sizes", ()) if trained and any(trained) else None,
         head_width=head_width,
         window=read.get("window_size", 7),
         expansion=int(expansion),
@@ -96,9 +121,11 @@ def read_config(values: Mapping[str, Any], where: str) -> SwinConfig:
 
 def write_config(config: SwinConfig) -> dict[str, Any]:
     """The inverse of `read_config`."""
+    second = config.version == "v2"
     return {
-        "model_type": "swin",
-        "architectures": ["SwinForImageClassification"],
+        "model_type": "swinv2" if second else "swin",
+        "architectures": ["Swinv2ForImageClassification" if second else "SwinForImageClassification"],
+        **({"pretrained_window_sizes": list(config.trained_windows)} if config.trained_windows else {}),
         "num_channels": config.channels,
         "patch_size": config.patch,
         "embed_dim": config.width,
@@ -118,12 +145,12 @@ def write_config(config: SwinConfig) -> dict[str, Any]:
 def key_map(config: SwinConfig) -> KeyMap:
     """The table of tensors; files may also have places in the tables of positions, which follow from the window."""
     table = KeyMap.of(transformers(config))
-    return KeyMap(table.entries, ignored=("*.relative_position_index",))
+    return KeyMap(table.entries, ignored=("*.relative_position_index", "*.relative_coords_table"))
 
 
 LAYOUT = Layout(
     family="swin",
-    architectures={"SwinForImageClassification": "label"},
+    architectures={"SwinForImageClassification": "label", "Swinv2ForImageClassification": "label"},
     key_map=key_map,
     read_config=read_config,
     write_config=write_config,

@@ -1,15 +1,16 @@
 """Other libraries' names for a vision Transformer: transformers' `ViTForImageClassification`, and timm's
 `vit_base_patch16_224`, `deit3_small_patch16_224` and the others."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from foveate.interop.key_map import KeyMap
-from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
-from foveate.models.vision.vit import ViTConfig
+from foveate.interop.layout import ConfigReader, Layout, require_defaults
+from foveate.models.vision.vit import WITH_TOKEN, ViTConfig
 
 _TRANSFORMERS = {
     "self.query": "attention.attention.query",
@@ -20,6 +21,13 @@ _TRANSFORMERS = {
     "feedforward.outer": "output.dense",
     "around_self.norm": "layernorm_before",
     "around_feedforward.norm": "layernorm_after",
+}
+
+_EMBEDDINGS = {
+    "class_token": "cls_token",
+    "teacher_token": "distillation_token",
+    "registers": "register_tokens",
+    "positions": "position_embeddings",
 }
 
 _TIMM = {
@@ -33,34 +41,67 @@ _TIMM = {
     "around_feedforward.norm": "norm2",
 }
 
+_TIMM_PARTS = {
+    "class_token": "cls_token",
+    "teacher_token": "dist_token",
+    "registers": "reg_token",
+    "positions": "pos_embed",
+    "stack.input_norm": "norm_pre",
+    "stack.norm": "norm",
+    "pooled_norm": "fc_norm",
+    "output": "head",
+    "teacher_output": "head_dist",
+}
+
 _TIMM_SCALES = {"around_self.scale": "ls1.gamma", "around_feedforward.scale": "ls2.gamma"}
 
 
-def transformers(config: ViTConfig) -> dict[str, str]:
-    """For models with a class token that has a position, and without layer scale. The names are those in files."""
-    names = {
-        "class_token": "vit.embeddings.cls_token",
-        "positions": "vit.embeddings.position_embeddings",
-        "patches": "vit.embeddings.patch_embeddings.projection",
-        "stack.norm": "vit.layernorm",
-        "output": "classifier",
-    }
+def transformers(config: ViTConfig, body: str = "vit", scales: tuple[str, str] | None = None) -> dict[str, str]:
+    """The names in files of a ViT, and of what descends from it: `body` is the model's name there, `scales` are those
+    of layer scales."""
+    table = dict(_TRANSFORMERS)
+    if scales is not None and config.layer_scale is not None:
+        table |= dict(zip(("around_self.scale", "around_feedforward.scale"), scales, strict=True))
+    names = embedding_names(config, f"{body}.embeddings.")
     for layer in range(config.layers):
-        for ours, theirs in _TRANSFORMERS.items():
-            names[f"stack.blocks.{layer}.{ours}"] = f"vit.encoder.layer.{layer}.{theirs}"
-    return names
+        for ours, theirs in table.items():
+            names[f"stack.blocks.{layer}.{ours}"] = f"{body}.encoder.layer.{layer}.{theirs}"
+    return names | {"stack.norm": f"{body}.layernorm"} | classifier_names(config)
+
+
+def classifier_names(config: ViTConfig) -> dict[str, str]:
+    """The name of the classifier, if there is one."""
+    return {"output": "classifier"} if config.head == "label" else {}
+
+
+def embedding_names(config: ViTConfig, prefix: str) -> dict[str, str]:
+    """The names of what becomes the first layer's input."""
+    found = {ours: f"{prefix}{_EMBEDDINGS[ours]}" for ours, has in _there(config).items() if has}
+    return {**found, "patches": f"{prefix}patch_embeddings.projection"}
+
+
+def _there(config: ViTConfig) -> dict[str, bool]:
+    """Which tokens a model has, and whether positions are a table."""
+    return {
+        "class_token": config.pooling in WITH_TOKEN,
+        "teacher_token": config.distillation != "none",
+        "registers": config.registers is not None,
+        "positions": config.positions == "learned",
+    }
 
 
 def timm(config: ViTConfig) -> dict[str, str]:
-    """For models with a class token. timm keeps the projections to queries, keys and values in one layer `attn.qkv`:
-    the names here are those after `split_projections` and before `join_projections`."""
-    names = {
-        "class_token": "cls_token",
-        "positions": "pos_embed",
-        "patches": "patch_embed.proj",
-        "stack.norm": "norm",
-        "output": "head",
+    """For every ViT without attention pooling. timm keeps the projections to queries, keys and values in one layer
+    `attn.qkv`: the names here are those after `split_projections` and before `join_projections`."""
+    there = {
+        **_there(config),
+        "stack.input_norm": config.input_norm,
+        "stack.norm": not config.pooled_norm,
+        "pooled_norm": config.pooled_norm,
+        "output": config.head == "label",
+        "teacher_output": config.distillation == "classifier",
     }
+    names = {ours: _TIMM_PARTS[ours] for ours, has in there.items() if has} | {"patches": "patch_embed.proj"}
     for layer in range(config.layers):
         for ours, theirs in (_TIMM if config.layer_scale is None else _TIMM | _TIMM_SCALES).items():
             names[f"stack.blocks.{layer}.{ours}"] = f"blocks.{layer}.{theirs}"
@@ -94,53 +135,74 @@ def join_projections(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
+SIZES = {
+    "channels": ("num_channels", 3),
+    "image_size": ("image_size", 224),
+    "patch": ("patch_size", 16),
+    "width": ("hidden_size", 768),
+    "heads": ("num_attention_heads", 12),
+    "feedforward": ("intermediate_size", 3072),
+    "layers": ("num_hidden_layers", 12),
+    "epsilon": ("layer_norm_eps", 1e-12),
+    "dropout": ("hidden_dropout_prob", 0.0),
+    "attention_dropout": ("attention_probs_dropout_prob", 0.0),
+}
+"""Fields of our config, with the names and the defaults of transformers' ViT and of what descends from it."""
+
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "quick_gelu": "gelu-sigmoid",
+    "relu": "relu",
+    "silu": "silu",
+}
+"""transformers' names of activation functions, with ours."""
+
+WITHOUT_HEAD = ("classifier.*", "pooler.*", "*.pooler.*", "*mask_token", "decoder.*")
+"""Tensors beside a body, of its heads."""
+
+
+def read_sizes(values: Mapping[str, Any], where: str, **own: Any) -> ViTConfig:
+    """The config of a `config.json` of a ViT, with what its descendant has of its `own`."""
+    read = ConfigReader(values, where)
+    found = {ours: read.get(public, usual) for ours, (public, usual) in SIZES.items() if ours not in own}
+    activation = read.choice("hidden_act", "gelu", ACTIVATIONS)
+    return ViTConfig(**{"classes": 1, "activation": activation, **found, **own})
+
+
+def write_sizes(config: ViTConfig, model_type: str, kind: str, own: Collection[str] = ()) -> dict[str, Any]:
+    """The inverse of `read_sizes`. UserError where fields beside these and the `own` ones of the descendant are other
+    than those of a ViT; `kind` is the class without its head."""
+    free = {"classes", "head", "activation", "depth_dropout", *SIZES, *own}
+    others = [part.name for part in fields(ViTConfig) if part.name not in free]
+    require_defaults(config, ViTConfig(classes=1), others, f"transformers' {kind}")
+    public = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+    return {
+        "model_type": model_type,
+        "architectures": [f"{kind}Model" if config.head == "none" else f"{kind}ForImageClassification"],
+        **{public: getattr(config, ours) for ours, (public, _) in SIZES.items()},
+        "hidden_act": public[config.activation],
+    }
+
+
 def read_config(values: Mapping[str, Any], where: str) -> ViTConfig:
     """The config of a `config.json`. UserError for what our models do not have."""
-    read = ConfigReader(values, where)
-    read.require(hidden_act="gelu", qkv_bias=True)
-    return ViTConfig(
-        classes=1,
-        channels=read.get("num_channels", 3),
-        image_size=read.get("image_size", 224),
-        patch=read.get("patch_size", 16),
-        width=read.get("hidden_size", 768),
-        heads=read.get("num_attention_heads", 12),
-        feedforward=read.get("intermediate_size", 3072),
-        layers=read.get("num_hidden_layers", 12),
-        epsilon=read.get("layer_norm_eps", 1e-12),
-        dropout=read.get("hidden_dropout_prob", 0.0),
-        attention_dropout=read.get("attention_probs_dropout_prob", 0.0),
-    )
+    ConfigReader(values, where).require(qkv_bias=True)
+    return read_sizes(values, where)
 
 
 def write_config(config: ViTConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for a model that transformers' ViT is not equal to."""
-    plain = ViTConfig(classes=1)
-    fields = ("pooling", "positions", "class_position", "layer_scale", "cnn", *HEAD_FIELDS)
-    require_defaults(config, plain, fields, "transformers' ViT")
-    return {
-        "model_type": "vit",
-        "architectures": ["ViTForImageClassification"],
-        "num_channels": config.channels,
-        "image_size": config.image_size,
-        "patch_size": config.patch,
-        "hidden_size": config.width,
-        "num_attention_heads": config.heads,
-        "intermediate_size": config.feedforward,
-        "num_hidden_layers": config.layers,
-        "layer_norm_eps": config.epsilon,
-        "hidden_act": "gelu",
-        "qkv_bias": True,
-        "hidden_dropout_prob": config.dropout,
-        "attention_probs_dropout_prob": config.attention_dropout,
-    }
+    return {**write_sizes(config, "vit", "ViT"), "qkv_bias": True}
 
 
 LAYOUT = Layout(
     family="vit",
-    architectures={"ViTForImageClassification": "label"},
-    key_map=lambda config: KeyMap.of(transformers(config)),
+    architectures={"ViTForImageClassification": "label", "ViTModel": "none"},
+    key_map=lambda config: KeyMap.of(transformers(config), prefix="vit."),
     read_config=read_config,
     write_config=write_config,
+    heads=WITHOUT_HEAD,
     image_processor="ViTImageProcessor",
 )

@@ -1,6 +1,7 @@
 """ConvNeXt: a convolutional network with what Vision Transformers changed (Liu et al. 2022).
 
-https://arxiv.org/abs/2201.03545
+https://arxiv.org/abs/2201.03545. ConvNeXt V2 (Woo et al. 2023, https://arxiv.org/abs/2301.00808) has response norms in
+place of layer scale.
 """
 
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ class ConvNeXtConfig:
     """Blocks of each stage. Each stage after the first halves the height and the width of the feature map."""
     widths: tuple[int, ...] = (96, 192, 384, 768)
     """Width of each stage, in channels."""
+    response_norm: bool = False
+    """Each block normalizes how active its channels are in the whole image, and has no layer scale (ConvNeXt V2)."""
     layer_scale: float = 1e-6
     """What each channel of a block's output is multiplied by at first, before it is added to the input."""
     depth_dropout: float = 0.1
@@ -50,12 +53,12 @@ class ConvNeXt(nn.Module):
         one_for_each_stage(blocks=config.blocks, widths=config.widths)
         rates = iter(depth_rates(config.depth_dropout, sum(config.blocks)))
         self.reductions, self.stages = nn.ModuleList(), nn.ModuleList()
-        width = config.channels
+        width, scale = config.channels, None if config.response_norm else config.layer_scale
         for stage, (count, outer) in enumerate(zip(config.blocks, config.widths, strict=True)):
             project = nn.Conv2d(width, outer, side := 2 if stage else config.patch, stride=side)
             parts = (ChannelNorm(width), project) if stage else (project, ChannelNorm(outer))
             self.reductions.append(nn.Sequential(*parts))
-            self.stages.append(nn.Sequential(*(block(outer, config.layer_scale, next(rates)) for _ in range(count))))
+            self.stages.append(nn.Sequential(*(block(outer, scale, next(rates)) for _ in range(count))))
             width = outer
         self.grid_width, self.stride = width, config.patch * 2 ** (len(config.blocks) - 1)
         self.norm = nn.LayerNorm(width, eps=config.epsilon)
@@ -82,22 +85,37 @@ class ConvNeXt(nn.Module):
 
 class Branch(nn.Module):
     """A 7x7 convolution of each channel for itself, layer norm, two layers that mix the channels of each place, and a
-    learned scale of each channel (LayerScale, Touvron et al. 2021)."""
+    learned scale of each channel (LayerScale, Touvron et al. 2021), or a response norm between the two layers."""
 
-    def __init__(self, width: int, layer_scale: float) -> None:
+    def __init__(self, width: int, layer_scale: float | None) -> None:
         super().__init__()
         self.convolution = DepthwiseConv2d(width, 7)
         self.norm = nn.LayerNorm(width, eps=1e-6)
         self.inner = nn.Linear(width, 4 * width)
         self.outer = nn.Linear(4 * width, width)
-        self.scale = nn.Parameter(torch.full((width,), layer_scale))
+        self.response = GlobalResponseNorm(4 * width) if layer_scale is None else nn.Identity()
+        self.scale = None if layer_scale is None else nn.Parameter(torch.full((width,), layer_scale))
 
     def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B C h w"]:
         x = self.convolution(x).permute(0, 2, 3, 1)
-        return (self.scale * self.outer(F.gelu(self.inner(self.norm(x))))).permute(0, 3, 1, 2)
+        x = self.outer(self.response(F.gelu(self.inner(self.norm(x)))))
+        return (x if self.scale is None else self.scale * x).permute(0, 3, 1, 2)
 
 
-def block(width: int, layer_scale: float, depth_dropout: float) -> nn.Module:
+class GlobalResponseNorm(nn.Module):
+    """`x + scale * x * a + bias`, where a is how active a channel is in the whole map, as a multiple of the channels'
+    mean (Woo et al. 2023, section 3.2)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight, self.bias = (nn.Parameter(torch.zeros(width)) for _ in range(2))
+
+    def forward(self, x: Float[Tensor, "B h w C"]) -> Float[Tensor, "B h w C"]:
+        active = torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True)
+        return x + self.weight * x * (active / (active.mean(-1, keepdim=True) + 1e-6)) + self.bias
+
+
+def block(width: int, layer_scale: float | None, depth_dropout: float) -> nn.Module:
     """`x + branch(x)`."""
     return ResidualBlock(Branch(width, layer_scale), depth_dropout=depth_dropout)
 

@@ -2,8 +2,9 @@
 
 With `boxes="refined"` each query starts from a learned box, and each layer corrects it (Liu et al. 2022, DAB-DETR,
 https://arxiv.org/abs/2201.12329); with "proposed", from a box that a place of the feature map proposes (Zhu et al.
-2021, https://arxiv.org/abs/2010.04159). With `denoising`, such queries also learn to correct boxes that are known up to
-noise (Li et al. 2022, DN-DETR, https://arxiv.org/abs/2203.01305).
+2021, https://arxiv.org/abs/2010.04159). With "conditional" each query has a reference point, and compares content and
+position apart (Meng et al. 2021, https://arxiv.org/abs/2108.06152). With `denoising`, such queries also learn to
+correct boxes that are known up to noise (Li et al. 2022, DN-DETR, https://arxiv.org/abs/2203.01305).
 """
 
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from foveate.models.vision.detections import Detections, detections
 from foveate.models.vision.image_encoder import fix_norms, image_encoder
 from foveate.nn import (
     BoxQueries,
+    ConditionalBlock,
+    ConditionalQueries,
     DecoderBlock,
     FeedForward,
     HeadFields,
@@ -66,9 +69,10 @@ class DETRConfig(HeadFields):
     """The most objects that can be found in an image."""
     norm: Literal["post", "pre"] = "post"
     """Layer norm after each residual sum, or before each layer, which learns faster."""
-    boxes: Literal["direct", "refined", "proposed"] = "direct"
+    boxes: Literal["direct", "conditional", "refined", "proposed"] = "direct"
     """Each layer predicts whole boxes from its queries (the paper), or corrects the boxes of the layer before; the
-    first of these are learned ("refined") or what places of the feature map propose ("proposed")."""
+    first of these are learned ("refined") or what places of the feature map propose ("proposed"). With "conditional"
+    all layers predict the offset from a point of their query."""
     no_object: bool = True
     """Queries without an object have a class of their own (softmax). Otherwise classes are decided one by one (sigmoid,
     for focal loss)."""
@@ -89,7 +93,7 @@ class DETR(nn.Module):
         check_literals(config)
         if config.width % 4:
             raise UserError(f"width is {config.width}, but must be a multiple of 4: waves of rows and of columns")
-        if config.denoising and config.boxes == "direct":
+        if config.denoising and config.boxes in ("direct", "conditional"):
             raise UserError('denoising needs boxes="refined" or "proposed": its queries start from boxes')
         self.config, width, pre = config, config.width, config.norm == "pre"
         self.backbone = image_encoder(config.backbone, config.channels, config.image_size)
@@ -103,7 +107,7 @@ class DETR(nn.Module):
             Proposals(width, classify(), box_layers(width, corrects=True)) if config.boxes == "proposed" else None
         )
         self.queries = object_queries(config)
-        self.decoder = nn.ModuleList(decoder_block(config) for _ in range(config.decoder_layers))
+        self.decoder = nn.ModuleList(decoder_block(config, number) for number in range(config.decoder_layers))
         self.decoder_norm = nn.LayerNorm(width)
         self.output = classify()
         self.box = box_layers(width, config.boxes != "direct")
@@ -134,14 +138,16 @@ class DETR(nn.Module):
         x, anchors, seen = self.queries(len(pixels), noisy_boxes, noisy_labels, first)
         queries = x.shape[1] if noisy_boxes is None else x.shape[1] - noisy_boxes[0, ..., 0].numel()
         layers = []
-        for block in self.decoder:
-            positions = self.queries.positions(anchors)
-            x = block(x, encoded, mask=seen, source_mask=mask, positions=positions, source_positions=places)
+        for number, block in enumerate(self.decoder):
+            own = {"positions": self.queries.positions(anchors), "source_positions": places}
+            if isinstance(self.queries, ConditionalQueries):
+                own["waves"] = self.queries.waves(anchors, x, first=number == 0)
+            x = block(x, encoded, mask=seen, source_mask=mask, **own)
             y = self.decoder_norm(x)
             boxes = self.box(y)
             if anchors is not None:
                 boxes = boxes + anchors
-                anchors = boxes.detach()
+                anchors = anchors if self.config.boxes == "conditional" else boxes.detach()
             layers.append((self.output(y), boxes.sigmoid()))
         found = detections(layers, queries)
         if proposed is not None:
@@ -168,8 +174,9 @@ class DETR(nn.Module):
 
 def object_queries(config: DETRConfig) -> LearnedQueries | BoxQueries:
     """Returns the queries that the decoder starts from."""
-    if config.boxes == "direct":
-        return LearnedQueries(config.queries, config.width)
+    if config.boxes in ("direct", "conditional"):
+        kind = LearnedQueries if config.boxes == "direct" else ConditionalQueries
+        return kind(config.queries, config.width)
     noisy = config.classes if config.denoising else None
     return BoxQueries(config.queries, config.width, noisy, learned=config.boxes == "refined")
 
@@ -179,8 +186,13 @@ def encoder_block(config: DETRConfig) -> TransformerBlock:
     return TransformerBlock(attention(config), feedforward(config), residual(config))
 
 
-def decoder_block(config: DETRConfig) -> DecoderBlock:
+def decoder_block(config: DETRConfig, number: int) -> DecoderBlock | ConditionalBlock:
     """Attention between queries, and from them to the feature map."""
+    if config.boxes == "conditional":
+        if config.split or config.head_widths is not None:
+            raise UserError('boxes="conditional" need heads that read the whole input, of equal width')
+        parts = feedforward(config), residual(config)
+        return ConditionalBlock(config.width, config.heads, config.dropout, *parts, first=number == 0)
     return DecoderBlock(attention(config), attention(config), feedforward(config), residual(config))
 
 

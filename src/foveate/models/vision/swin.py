@@ -1,8 +1,12 @@
-"""Swin: a vision Transformer that attends within shifted windows (Liu et al. 2021, https://arxiv.org/abs/2103.14030)."""
+"""Swin: a vision Transformer that attends within shifted windows (Liu et al. 2021, https://arxiv.org/abs/2103.14030).
+
+Swin V2 (Liu et al. 2022, https://arxiv.org/abs/2111.09883) scores by cosines, computes positions from offsets, and
+normalizes what a layer adds, and what is merged, not what they read.
+"""
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +15,8 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.models.vision.sizes import divide_into
+from foveate.errors import check_literals
+from foveate.models.vision.sizes import divide_into, one_for_each_stage
 from foveate.nn import Dropout, FeedForward, Residual, WindowAttention, depth_rates, initialize
 
 
@@ -31,6 +36,10 @@ class SwinConfig:
     """Blocks of each stage. Each stage after the first halves the rows and columns of the feature map."""
     head_width: int = 32
     """Width of each attention head."""
+    version: Literal["v1", "v2"] = "v1"
+    """The first paper's blocks, or those of Swin V2."""
+    trained_windows: tuple[int, ...] | None = None
+    """Swin V2: rows and columns of each stage's windows that positions were trained with; by default those here."""
     window: int = 7
     """Rows and columns of a window. In every second block windows are shifted by half of it."""
     expansion: int = 4
@@ -49,17 +58,20 @@ class Swin(nn.Module):
     def __init__(self, config: SwinConfig) -> None:
         super().__init__()
         self.config = config
+        check_literals(config)
         divide_into(config.head_width, "width", (config.width,))
+        if config.trained_windows is not None:
+            one_for_each_stage(blocks=config.blocks, trained_windows=config.trained_windows)
         widths = [config.width * 2**stage for stage in range(len(config.blocks))]
         rates = iter(depth_rates(config.depth_dropout, sum(config.blocks)))
         self.grid_width, self.stride = widths[-1], config.patch * 2 ** (len(widths) - 1)
         self.patches = nn.Conv2d(config.channels, config.width, config.patch, stride=config.patch)
         self.patch_norm = nn.LayerNorm(config.width)
         self.dropout = Dropout(config.dropout)
-        self.mergers = nn.ModuleList(PatchMerging(width) for width in widths[:-1])
+        self.mergers = nn.ModuleList(PatchMerging(width, config.version == "v1") for width in widths[:-1])
         self.stages = nn.ModuleList(
-            nn.Sequential(*(block(config, width, number, next(rates)) for number in range(count)))
-            for count, width in zip(config.blocks, widths, strict=True)
+            nn.Sequential(*(block(config, stage, number, next(rates)) for number in range(count)))
+            for stage, count in enumerate(config.blocks)
         )
         self.norm = nn.LayerNorm(widths[-1])
         self.output = nn.Linear(widths[-1], config.classes)
@@ -93,18 +105,20 @@ class SwinBlock(nn.Module):
 
 
 class PatchMerging(nn.Module):
-    """Four neighbours become one place of twice their width (section 3.1)."""
+    """Four neighbours become one place of twice their width (section 3.1), normalized before or afterwards."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, norm_first: bool) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(4 * width)
+        self.norm_first = norm_first
+        self.norm = nn.LayerNorm((4 if norm_first else 2) * width)
         self.reduction = nn.Linear(4 * width, 2 * width, bias=False)
 
     def forward(self, x: Float[Tensor, "B h w C"]) -> Float[Tensor, "B i j D"]:
         x = pad_to(x, 2)
         # Column by column, as the public weights have it.
         neighbours = [x[:, row::2, column::2] for column in range(2) for row in range(2)]
-        return self.reduction(self.norm(torch.cat(neighbours, -1)))
+        merged = torch.cat(neighbours, -1)
+        return self.reduction(self.norm(merged)) if self.norm_first else self.norm(self.reduction(merged))
 
 
 def pad_to(x: Float[Tensor, "B h w C"], multiple: int) -> Float[Tensor, "B i j C"]:
@@ -112,13 +126,15 @@ def pad_to(x: Float[Tensor, "B h w C"], multiple: int) -> Float[Tensor, "B i j C
     return F.pad(x, (0, 0, 0, -x.shape[2] % multiple, 0, -x.shape[1] % multiple))
 
 
-def block(config: SwinConfig, width: int, number: int, depth_dropout: float) -> SwinBlock:
+def block(config: SwinConfig, stage: int, number: int, depth_dropout: float) -> SwinBlock:
     """A block of a stage: in every second one the windows are shifted."""
-    shift = config.window // 2 if number % 2 else 0
+    width, shift = config.width * 2**stage, config.window // 2 if number % 2 else 0
+    heads, second = width // config.head_width, config.version == "v2"
+    trained = None if config.trained_windows is None else config.trained_windows[stage]
     return SwinBlock(
-        WindowAttention(width, width // config.head_width, config.window, shift, config.attention_dropout),
+        WindowAttention(width, heads, config.window, shift, config.attention_dropout, second, trained),
         FeedForward(width, config.expansion * width, "gelu", config.dropout),
-        partial(Residual, width, "pre", config.dropout, depth_dropout=depth_dropout),
+        partial(Residual, width, "output" if second else "pre", config.dropout, depth_dropout=depth_dropout),
     )
 
 

@@ -1,9 +1,17 @@
 """The vision Transformer: an image is a sequence of patches (Dosovitskiy et al. 2021, https://arxiv.org/abs/2010.11929).
 
-DeiT III (Touvron et al. 2022, https://arxiv.org/abs/2204.07118) adds layer scale and gives the class token no position.
 With a `cnn` it is the paper's hybrid: the places of a convolutional network's feature map are the patches.
+
+    DeiT      a second class token, which learns from a teacher (Touvron et al. 2021, https://arxiv.org/abs/2012.12877)
+    DeiT III  layer scale, and a class token without position (Touvron et al. 2022, https://arxiv.org/abs/2204.07118)
+    BEiT      relative positions in each layer (Bao et al. 2022, https://arxiv.org/abs/2106.08254)
+    DINOv2    layer scale; the classifier reads the class token and the mean (Oquab et al. 2024,
+              https://arxiv.org/abs/2304.07193), perhaps with registers (Darcet et al. 2024,
+              https://arxiv.org/abs/2309.16588)
+    DINOv3    rotary positions of rows and columns (Siméoni et al. 2025, https://arxiv.org/abs/2508.10104)
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,13 +20,21 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.attention import grid_window
+from foveate.attention import Mask, RelativePatchPosition, grid_window
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
 from foveate.models.vision.image_encoder import image_encoder
 from foveate.models.vision.sizes import into_patches
-from foveate.nn import HeadFields, MultiHeadAttention, StackConfig, TransformerStack, initialize
+from foveate.nn import (
+    FeedForward,
+    GridRotary,
+    HeadFields,
+    MultiHeadAttention,
+    StackConfig,
+    TransformerStack,
+    initialize,
+)
 
 
 @dataclass
@@ -43,13 +59,39 @@ class ViTConfig(HeadFields):
     """Inner width of the feed-forward layers."""
     layers: int = 12
     """Blocks of self-attention and a feed-forward layer."""
-    pooling: Literal["token", "mean", "attention"] = "token"
-    """What the classifier reads: a class token beside the patches, the mean of the patches, or the result of multi-head
-    attention to them with a learned query (Zhai et al. 2022, https://arxiv.org/abs/2106.04560)."""
-    positions: Literal["learned", "sinusoidal", "none"] = "learned"
-    """A learned vector for each place, waves along the sequence of patches, or no positions."""
+    head: Literal["label", "none"] = "label"
+    """A classifier, or none: then the output is what the classifier would read."""
+    pooling: Literal["token", "mean", "attention", "attention-layer", "patches", "token-mean"] = "token"
+    """What the classifier reads: a class token beside the patches; the mean of the patches; the result of multi-head
+    attention to them with a learned query (Zhai et al. 2022, https://arxiv.org/abs/2106.04560), perhaps with a
+    feed-forward layer after it ("attention-layer", SigLIP). There is a class token
+    too where it reads the mean of the "patches" alone, or both together ("token-mean")."""
+    pooled_norm: bool = False
+    """The last norm is that of what the classifier reads, not that of each place before."""
+    distillation: Literal["none", "token", "classifier"] = "none"
+    """A second class token, which learns from a teacher (DeiT). With a classifier of its own, logits are the mean of
+    both."""
+    registers: int | None = None
+    """Learned tokens without position that nothing reads in the end; by default none."""
+    positions: Literal["learned", "sinusoidal", "relative", "rotary", "none"] = "learned"
+    """A learned vector for each place, waves along the sequence of patches, what each head of each layer adds to the
+    scores of an offset in rows and columns, rotations of queries and keys by rows and columns, or no positions."""
     class_position: bool = True
-    """Whether the class token has a learned position as the patches do, if these have learned ones."""
+    """Whether class tokens have a learned position as the patches do, if these have learned ones."""
+    antialias: bool = False
+    """Learned positions are smoothed where they are interpolated for smaller images."""
+    rotary_base: float = 100.0
+    """Rotary positions: the frequencies fall from 1 to almost 1 / rotary_base."""
+    input_norm: bool = False
+    """A norm before the first layer, too (CLIP)."""
+    patch_bias: bool = True
+    """The projection of patches has a bias."""
+    key_bias: bool = True
+    """Projections to keys have a bias, as those to queries and values do."""
+    activation: Literal["relu", "gelu", "gelu-tanh", "gelu-sigmoid", "silu"] = "gelu"
+    """Activation function of the feed-forward layers."""
+    gated: bool = False
+    """A second linear layer gates each feed-forward layer (SwiGLU, with silu)."""
     layer_scale: float | None = None
     """Initial value of a learned scale of each channel of each layer's output; None for no such scale."""
     epsilon: float = 1e-6
@@ -62,8 +104,14 @@ class ViTConfig(HeadFields):
     """Share of images for which a layer is skipped in training (stochastic depth), the same for all layers."""
 
 
+WITH_TOKEN = ("token", "patches", "token-mean")
+"""The poolings of models that have a class token."""
+
+
 class ViT(nn.Module):
     """Reads images whose height and width are multiples of the patch's."""
+
+    distances: Iterable[RelativePatchPosition]
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
@@ -77,19 +125,31 @@ class ViT(nn.Module):
             below = config.image_size // config.patch * config.patch
             near = f"{below} or {below + config.patch}" if below else config.patch
             raise UserError(f"image_size {config.image_size} is not a multiple of patch {config.patch}: use {near}")
-        self.patches = nn.Conv2d(read, width, config.patch, stride=config.patch)
-        token = config.pooling == "token"
-        self.class_token = nn.Parameter(torch.empty(1, 1, width)) if token else None
-        learned = config.positions == "learned"
-        self.with_position, self.side = (
-            int(learned and token and config.class_position),
-            -(-config.image_size // self.stride),
+        self.patches = nn.Conv2d(read, width, config.patch, stride=config.patch, bias=config.patch_bias)
+        self.class_token = _tokens(1, width) if config.pooling in WITH_TOKEN else None
+        self.teacher_token = _tokens(1, width) if config.distillation != "none" else None
+        self.registers = _tokens(config.registers, width) if config.registers else None
+        learned, self.side = config.positions == "learned", -(-config.image_size // self.stride)
+        tokens = sum(part is not None for part in (self.class_token, self.teacher_token))
+        self.with_position = tokens if learned and config.class_position else 0
+        self.positions = _tokens(self.with_position + self.side**2, width) if learned else None
+        self.rotary = GridRotary(width // config.heads, config.rotary_base) if config.positions == "rotary" else None
+        relative = config.layers if config.positions == "relative" else 0
+        self.distances = nn.ModuleList(  # type: ignore[assignment]
+            RelativePatchPosition(config.heads, self.side - 1, self.tokens) for _ in range(relative)
         )
-        places = self.with_position + self.side**2
-        self.positions = nn.Parameter(torch.empty(1, places, width)) if learned else None
         self.stack = TransformerStack(stack_config(config))
-        self.pool = AttentionPool(width, config.heads) if config.pooling == "attention" else None
-        self.output = nn.Linear(width, config.classes)
+        attends = config.pooling in ("attention", "attention-layer")
+        self.pool = AttentionPool(config) if attends else None
+        self.pooled_norm: nn.Module = nn.Identity()
+        if config.pooled_norm:
+            self.stack.norm, self.pooled_norm = self.pooled_norm, self.stack.norm
+        if not config.key_bias:
+            for block in self.stack.blocks:
+                block.self.key.register_parameter("bias", None)
+        classifies, read = config.head == "label", width * (2 if config.pooling == "token-mean" else 1)
+        self.output = nn.Linear(read, config.classes) if classifies else nn.Identity()
+        self.teacher_output = nn.Linear(width, config.classes) if config.distillation == "classifier" else None
         self._initialize()
 
     def _initialize(self) -> None:
@@ -97,18 +157,39 @@ class ViT(nn.Module):
         nn.init.xavier_uniform_(self.patches.weight.flatten(1))  # it is a linear layer of the pixels of a patch
         if self.patches.bias is not None:
             nn.init.zeros_(self.patches.bias)
-        for parameter in (self.positions, self.class_token):
+        for parameter in (self.positions, self.class_token, self.teacher_token, self.registers):
             if parameter is not None:
                 nn.init.normal_(parameter, std=0.02)
 
     def forward(self, pixels: Float[Tensor, "B c h w"]) -> Output:
-        """Logits of the classes, (B, N)."""
+        """Logits of the classes, (B, N); without a head what a classifier would read."""
         encoded = self.encode(pixels)
+        logits = self.output(self.pooled_norm(self._pool(encoded)))
+        if self.teacher_output is not None:
+            logits = (logits + self.teacher_output(encoded[:, 1])) / 2
+        return Output(logits)
+
+    def _pool(self, encoded: Float[Tensor, "B T C"]) -> Float[Tensor, "B P"]:
         if self.pool is not None:
-            pooled = self.pool(encoded)
-        else:
-            pooled = encoded.mean(1) if self.class_token is None else encoded[:, 0]
-        return Output(self.output(pooled))
+            return self.pool(encoded)
+        if self.config.pooling == "token":
+            return encoded[:, 0]
+        mean = encoded[:, self.tokens :].mean(1)
+        return torch.cat([encoded[:, 0], mean], 1) if self.config.pooling == "token-mean" else mean
+
+    @property
+    def _prefix(self) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """The tokens before the patches."""
+        return self.class_token, self.teacher_token, self.registers
+
+    @property
+    def tokens(self) -> int:
+        """How many there are."""
+        return sum(token.shape[1] for token in self._prefix if token is not None)
+
+    def grid_size(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of the patches of images of this size."""
+        return height // self.stride, width // self.stride
 
     def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
         """The encoded patches as a feature map, without the class token."""
@@ -127,44 +208,61 @@ class ViT(nn.Module):
         return self.patches(pixels if self.cnn is None else self.cnn.grid(pixels))
 
     def _encode(self, patches: Float[Tensor, "B C i j"]) -> Float[Tensor, "B T C"]:
-        x = patches.flatten(2).mT
-        first: Tensor | None = self.class_token
+        x, grid = patches.flatten(2).mT, (patches.shape[2], patches.shape[3])
+        tokens = [token for token in self._prefix if token is not None]
+        first = torch.cat(tokens, 1) if tokens else x[:1, :0]
         if self.positions is not None:
-            token, places = self.interpolate_positions(self.positions, *patches.shape[2:])
+            own, places = self.interpolate_positions(self.positions, *grid)
             x = x + places
-            first = first + token if first is not None and self.with_position else first
-        if first is not None:
+            first = torch.cat([first[:, : self.with_position] + own, first[:, self.with_position :]], 1)
+        count = first.shape[1]
+        if count:
             x = torch.cat([first.expand(len(x), -1, -1), x], 1)
-        radius, tokens = self.config.window, int(first is not None)
-        near = None if radius is None else grid_window(radius, patches.shape[3], tokens)
-        return self.stack(x, near)
+        radius = self.config.window
+        near: Mask | None = None if radius is None else grid_window(radius, grid[1], count)
+        biases = [distance.with_grids(grid) for distance in self.distances]
+        rotation = None if self.rotary is None else self.rotary(grid, count, x)
+        return self.stack(x, near, biases=biases, rotation=rotation)
 
     def interpolate_positions(
         self, positions: Float[Tensor, "1 N C"], rows: int, columns: int
     ) -> tuple[Float[Tensor, "1 t C"], Float[Tensor, "1 T C"]]:
-        """The position of the class token, if it has one, and those of `rows` x `columns` patches."""
+        """The positions of class tokens, if they have some, and those of `rows` x `columns` patches."""
         token, places = positions.tensor_split([self.with_position], 1)
         if (rows, columns) == (self.side, self.side):
             return token, places
         square = places.mT.unflatten(2, (self.side, self.side))
-        return token, F.interpolate(square, (rows, columns), mode="bicubic", align_corners=False).flatten(2).mT
+        smooth = self.config.antialias
+        found = F.interpolate(square, (rows, columns), mode="bicubic", align_corners=False, antialias=smooth)
+        return token, found.flatten(2).mT
+
+
+def _tokens(count: int, width: int) -> nn.Parameter:
+    """Learned vectors (1, count, C), which `ViT` initializes."""
+    return nn.Parameter(torch.empty(1, count, width))
 
 
 class AttentionPool(nn.Module):
-    """Multi-head attention to a sequence with one learned query."""
+    """Multi-head attention to a sequence with one learned query, and perhaps a feed-forward layer."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, config: ViTConfig) -> None:
         super().__init__()
+        width = config.width
         self.query = nn.Parameter(torch.empty(1, 1, width))
         nn.init.normal_(self.query)
-        self.attention = MultiHeadAttention(width, heads)
+        self.attention = MultiHeadAttention(width, config.heads)
+        self.norm = self.feedforward = None
+        if config.pooling == "attention-layer":
+            self.norm = nn.LayerNorm(width, config.epsilon)
+            self.feedforward = FeedForward(width, config.feedforward, config.activation)
 
     def forward(self, x: Float[Tensor, "B S C"]) -> Float[Tensor, "B C"]:
-        return self.attention(self.query.expand(len(x), -1, -1), x).squeeze(1)
+        x = self.attention(self.query.expand(len(x), -1, -1), x).squeeze(1)
+        return x if self.norm is None or self.feedforward is None else x + self.feedforward(self.norm(x))
 
 
 def stack_config(config: ViTConfig) -> StackConfig:
-    """Pre-norm blocks; learned positions are added to the patches before, and the window is a mask for their grid."""
+    """Pre-norm blocks; positions of rows and columns, and the window on their grid, are given with the patches."""
     return StackConfig(
         width=config.width,
         heads=config.heads,
@@ -174,8 +272,10 @@ def stack_config(config: ViTConfig) -> StackConfig:
         layers=config.layers,
         norm="pre",
         epsilon=config.epsilon,
-        activation="gelu",
-        positions="none" if config.positions == "learned" else config.positions,
+        input_norm=config.input_norm,
+        activation=config.activation,
+        gated=config.gated,
+        positions="sinusoidal" if config.positions == "sinusoidal" else "none",
         dropout=config.dropout,
         attention_dropout=config.attention_dropout,
         layer_scale=config.layer_scale,

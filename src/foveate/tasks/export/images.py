@@ -28,7 +28,7 @@ def export_images(skill: Skill, folder: Path) -> str:
     Raises UserError for a family, or for sizes, that transformers does not have.
     """
     family = skill.description["family"]
-    layout = layout_for(family)
+    layout = layout_for(family, skill.model.config)
     labels = [*skill.processor.writes.labels]
     names = {
         "id2label": {str(number): label for number, label in enumerate(labels)},
@@ -37,26 +37,32 @@ def export_images(skill: Skill, folder: Path) -> str:
     write_folder(folder, family, skill.model.to("cpu"), names)
     with written(folder / FILE) as path:
         path.write_text(json.dumps(_preprocessing(skill, family), indent=2) + "\n", encoding="utf-8")
-    return next(iter(layout.architectures))
+    return str(layout.write_config(skill.model.config)["architectures"][0])
 
 
 def _preprocessing(skill: Skill, family: str) -> dict[str, Any]:
     """How images become pixels, as an image processor of transformers reads it."""
     reads = skill.processor.reads
-    kind = {"image_processor_type": layout_for(family).image_processor}
+    kind = {"image_processor_type": layout_for(family, skill.model.config).image_processor}
     if isinstance(reads, PublicImage):
         found = {part.name: getattr(reads, part.name) for part in fields(reads)}
         size = _size(found["height"], found["width"], found["crop"], found["longest"])
-        crop = {} if found["crop"] is None else {"crop_pct": found["crop"]}
+        crop: dict[str, Any] = {"do_center_crop": False} if found["crop"] is None else {"crop_pct": found["crop"]}
+        if found["crop"] is None and found["before_cut"] is not None and "ViT" in kind["image_processor_type"]:
+            kind = {"image_processor_type": "BitImageProcessor"}  # the class that cuts the middle out of any size
+        if (before := found["before_cut"]) is not None:
+            crop = {"do_center_crop": True, "crop_size": size}
+            size = dict(zip(("height", "width"), before, strict=True)) if before[1:] else {"shortest_edge": before[0]}
         numbers = {"image_mean": list(reads.mean), "image_std": list(reads.spread)}
         return {**kind, "size": size, **crop, "resample": reads.resample, "rescale_factor": reads.scale, **numbers}
     channels = 3 if isinstance(reads, FittedImage) else reads.square.channels
     side = reads.size if isinstance(reads, FittedImage) else reads.square.size
     size = {"longest_edge": side, "shortest_edge": side} if family == "detr" else {"height": side, "width": side}
-    if isinstance(reads, AugmentedImage) and "ViT" not in kind["image_processor_type"]:
+    if isinstance(reads, AugmentedImage) and "ConvNext" in kind["image_processor_type"]:
         size = {"shortest_edge": side}
     numbers = {"image_mean": [MIDDLE] * channels, "image_std": [REACH] * channels}
-    cropped = {"crop_pct": 1.0} if "shortest_edge" in size and family != "detr" else {}
+    cropped: dict[str, Any] = {"do_center_crop": False}  # which is not what each class does where nothing is said
+    cropped |= {"crop_pct": 1.0} if "shortest_edge" in size and family != "detr" else {}
     return {**kind, "size": size, **cropped, "resample": 3, "rescale_factor": 1 / 255, "do_normalize": True, **numbers}
 
 

@@ -35,7 +35,7 @@ from foveate.tasks.start.shared_parts import part_names
 NOT_OF_A_BODY = ("head", "predict", "pooling", "label_bias")
 """Fields of a config that its head decides."""
 
-HEADS = ("head.", "output.", "summary.")
+HEADS = ("head.", "output.", "teacher_output.", "summary.")
 """What the names of a head's tensors begin with; all others are the body's."""
 
 
@@ -120,7 +120,8 @@ class Start:
     @property
     def sizes(self) -> dict[str, Any]:
         """The fields of the config that neither the data nor the head decides."""
-        others = (*models.sizes_of_data(self.family), *NOT_OF_A_BODY)
+        heads = NOT_OF_A_BODY if self.tokenizer is not None else ("head",)  # the pooling of images is of the body
+        others = (*models.sizes_of_data(self.family), *heads)
         return {name: value for name, value in asdict(self.config).items() if name not in others}
 
 

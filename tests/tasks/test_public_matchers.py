@@ -1,0 +1,154 @@
+"""Hugging Face folders of CLIP and SigLIP: scores of texts, labels that were never learned, and looks, with
+transformers' numbers."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from image_folders import scramble
+
+import foveate
+from foveate.cli import main
+from foveate.errors import UserError
+from foveate.tasks.viewers import add_question, read_input
+
+sys.path.append(str(Path(__file__).parent.parent / "parity"))
+from public_models import word_tokenizer
+
+transformers = pytest.importorskip("transformers")
+
+KINDS = ("clip", "siglip")
+
+TEXT = {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 14, "vocab_size": 53}
+VISION = {"hidden_size": 15, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 16}
+IMAGE = {"image_size": 20, "patch_size": 5}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("matchers")
+    PIL.Image.fromarray(np.random.default_rng(3).integers(0, 255, (61, 83, 3), np.uint8)).save(root / "x.png")
+    t, text, vision = transformers, {**TEXT, "max_position_embeddings": 64}, {**VISION, **IMAGE}
+    ends = {"bos_token_id": 0, "eos_token_id": word_tokenizer().token_to_id("</s>")}
+    clip = t.CLIPConfig(text_config={**text, **ends}, vision_config=vision, projection_dim=9)
+    siglip = t.SiglipConfig(text_config={**text, **ends, "projection_size": 15}, vision_config=vision)
+    middle = {"size": {"shortest_edge": 27}, "crop_size": {"height": 20, "width": 20}}
+    made = {
+        "clip": (t.CLIPModel(clip), t.CLIPImageProcessor(**middle)),
+        "siglip": (t.SiglipModel(siglip), t.SiglipImageProcessor(size={"height": 20, "width": 20})),
+    }
+    for name, (model, processor) in made.items():
+        scramble(model).save_pretrained(root / name)
+        processor.save_pretrained(root / name)
+        write_tokenizer(root / name)
+    return {"root": root, "image": root / "x.png", **{name: root / name for name in KINDS}}
+
+
+def write_tokenizer(place: Path) -> None:
+    from tokenizers import processors
+
+    words = word_tokenizer()
+    signs = [(token, words.token_to_id(token)) for token in ("<s>", "</s>")]
+    words.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=signs)
+    words.save(str(place / "tokenizer.json"))
+    special = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "z", "pad_token": "z"}
+    only = {"model_input_names": ["input_ids"]} if place.name == "siglip" else {}  # as its own tokenizer has it
+    kind = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 64}
+    (place / "tokenizer_config.json").write_text(json.dumps({**special, **kind, **only}))
+
+
+def expected_scores(folder: Path, image: Path, texts: list[str]) -> torch.Tensor:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    padding = {"padding": "max_length", "max_length": 64} if folder.name == "siglip" else {"padding": True}
+    inputs = dict(tokenizer(texts, return_tensors="pt", **padding))
+    inputs |= transformers.AutoImageProcessor.from_pretrained(folder)(PIL.Image.open(image), return_tensors="pt")
+    inputs = {name: inputs[name] for name in ("input_ids", "pixel_values")}
+    with torch.no_grad():
+        return transformers.AutoModel.from_pretrained(folder).eval()(**inputs).logits_per_image[0]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_scores_of_texts(name: str, folders: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["a b c", "d", "e a d b"]
+    scores = expected_scores(folders[name], folders["image"], texts)
+    skill = foveate.load(folders[name])
+    found = skill([f"{folders['image']}\t{text}" for text in texts])
+    torch.testing.assert_close(torch.tensor([one.score for one in found]), scores, atol=5e-5, rtol=0)
+    main(["run", str(folders[name]), str(folders["image"]), *texts, "--json"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    torch.testing.assert_close(torch.tensor([one["score"] for one in rows]), scores, atol=5e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_labels_that_were_never_learned(
+    name: str, folders: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the pipeline for them has it: the probabilities of a CLIP add up to 1, those of a SigLIP need not."""
+    labels = ["a b", "c", "d e"]
+    pipeline = transformers.pipeline("zero-shot-image-classification", model=str(folders[name]))
+    expected = {one["label"]: one["score"] for one in pipeline(str(folders["image"]), candidate_labels=labels)}
+    for given in (labels, [", ".join(labels)]):
+        main(["run", str(folders[name]), str(folders["image"]), "--json", "--labels", *given])
+        found = json.loads(capsys.readouterr().out)
+        assert [*found["probabilities"]] == [*expected]
+        assert found["label"] == next(iter(expected))
+        assert found["probabilities"] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_where_it_looks(name: str, folders: dict[str, Path], tmp_path: Path) -> None:
+    """Both towers are there, and the weights of each site sum to 1."""
+    skill: Any = foveate.load(folders[name])
+    found = skill.look(add_question(read_input(str(folders["image"]), skill.takes), "a b c", skill.takes))
+    assert {site.partition(".")[0] for site in found.sight.sites} == {"reader", "images"}
+    for site in found.sight.sites:
+        weights = found.sight[site].weights()
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+    for given in (["a b c"], ["--labels", "a,b"]):
+        main(["run", str(folders[name]), str(folders["image"]), *given, "--picture", str(tmp_path / "look.png")])
+        with PIL.Image.open(tmp_path / "look.png") as picture:
+            assert picture.width > 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "no text: give an image and a text"),
+        (["--labels", "a"], "--labels needs at least two different labels"),
+        (["--labels", "a,b", "--template", "photo"], "template is 'photo', but must have {} where a label stands"),
+        (["a b", "--labels", "a,b"], "--labels are compared with images alone"),
+        (["a " * 70], "the text has 72 tokens, but the model reads at most 64"),
+    ],
+)
+def test_what_cannot_be_answered(
+    arguments: list[str], told: str, folders: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(folders["clip"]), str(folders["image"]), *arguments])
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "changes", "told"),
+    [
+        ("siglip", "vision_config", {"vision_use_head": False}, "has vision_use_head False"),
+        ("clip", "vision_config", {"hidden_act": "relu"}, "has two activations"),
+        ("clip", "text_config", {"num_hidden_layers": 3}, "lacks the tensor 'text_model.encoder.layers.2"),
+    ],
+)
+def test_what_foveate_does_not_have(
+    name: str, part: str, changes: dict[str, Any], told: str, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    for file in folders[name].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    values = json.loads((tmp_path / "config.json").read_text())
+    values[part] |= changes
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    with pytest.raises(UserError, match=told):
+        foveate.load(tmp_path)
