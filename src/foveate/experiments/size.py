@@ -179,6 +179,8 @@ def measure_part(name: str, sizes: Mapping[str, Any], batch: int, length: int, p
     config: Any = models.create(name, device="meta", **sizes).config
     if not isinstance(config, StackConfig):
         raise UserError(f"no parts are counted for {name}: only for a stack of blocks alone")
+    if config.query_key_norm is not None:
+        raise UserError(f"devices cannot split {name}: it normalizes queries and keys")
     heads = config.key_value_heads or config.heads
     for part, value in (
         ("heads", config.heads),
