@@ -116,7 +116,9 @@ def test_layers_that_cannot_be_split(played: tuple[str, Path]) -> None:
 @pytest.mark.parametrize("name", ["qwen3-0.6b", "olmo2-1b"])
 def test_norms_of_queries_and_keys_cannot_be_split(name: str) -> None:
     model = foveate.create(name, device="meta", layers=2)
-    with pytest.raises(UserError, match="'stack.blocks.0.self' normalizes queries and keys, which processes cannot"):
+    with pytest.raises(
+        UserError, match=r"'stack\.blocks\.0\.self' normalizes queries and keys, which processes cannot"
+    ):
         split_layers._check(model, 2)
     with pytest.raises(UserError, match=f"devices cannot split {name}: it normalizes queries and keys"):
         measure_part(name, {"layers": 2}, 3, 7, 2)
