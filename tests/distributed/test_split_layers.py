@@ -15,7 +15,7 @@ import foveate
 from foveate.errors import UserError
 from foveate.experiments.size import measure_part
 from foveate.training import Training
-from foveate.training.parallel import ProcessInfo
+from foveate.training.parallel import ProcessInfo, split_layers
 from foveate.training.parallel.group import Group
 from foveate.training.parallel.plan import sliced_layers
 from foveate.training.parallel.sequence_slices import numbers_of
@@ -112,6 +112,17 @@ def test_layers_that_cannot_be_split(played: tuple[str, Path]) -> None:
     advice = "use as many processes as divide it, or --parallel shard"
     assert heads == f"2 processes cannot split 5 heads of 'stack.blocks.0.self.query': {advice}"
     assert hidden == f"2 processes cannot split 7 hidden units of 'stack.blocks.0.feedforward.inner': {advice}"
+
+
+@pytest.mark.parametrize("name", ["qwen3-0.6b", "olmo2-1b"])
+def test_norms_of_queries_and_keys_cannot_be_split(name: str) -> None:
+    model = foveate.create(name, device="meta", layers=2)
+    with pytest.raises(
+        UserError, match=r"'stack\.blocks\.0\.self' normalizes queries and keys, which processes cannot"
+    ):
+        split_layers._check(model, 2)
+    with pytest.raises(UserError, match=f"devices cannot split {name}: it normalizes queries and keys"):
+        measure_part(name, {"layers": 2}, 3, 7, 2)
 
 
 def test_groups_of_processes() -> None:

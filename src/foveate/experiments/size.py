@@ -183,6 +183,8 @@ def measure_part(family: str, config: Any, batch: int, length: int, parts: int) 
         return measure_config(family, config, batch, length)
     if not isinstance(config, StackConfig):
         raise UserError(f"no parts are counted for {family}: only for a stack of blocks alone")
+    if config.query_key_norm is not None:
+        raise UserError(f"devices cannot split {family}: it normalizes queries and keys")
     heads = config.key_value_heads or config.heads
     for part, value in (
         ("heads", config.heads),
