@@ -54,7 +54,7 @@ class PieceTokenizer(TextTokenizer):
 
     def _numbers(self, text: str, pieces: Sequence[int]) -> list[int]:
         """The ids of a text's pieces. One that the model of pieces does not know may be in the vocabulary."""
-        names = [self._tokenizer.id_to_token(piece) for piece in pieces]
+        names = [str(self._tokenizer.id_to_token(piece)) for piece in pieces]
         if any(name not in self.vocabulary or name == self._names[self.special.unknown] for name in names):
             names = encode_with_offsets(self._tokenizer, text, add_special_tokens=False).tokens
         return [self.vocabulary.get(name, self.special.unknown) for name in names]
