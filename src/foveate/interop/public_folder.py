@@ -305,9 +305,19 @@ def write_tensors(folder: Path, state: Mapping[str, Tensor], values: Mapping[str
     """Write tensors and the `config.json` of a public folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with written(folder / WHOLE) as path:
-        save_file({name: value.contiguous() for name, value in state.items()}, path, {"format": "pt"})
+        save_file(_apart(state), path, {"format": "pt"})
     with written(folder / run_dir.CONFIG) as path:
         path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def _apart(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors of which no two share memory, for files of models that tie nothing in transformers."""
+    found, seen = dict[str, Tensor](), set[int]()
+    for name, value in state.items():
+        value = value.contiguous()
+        found[name] = value.clone() if value.numel() and value.data_ptr() in seen else value
+        seen.add(value.data_ptr())
+    return found
 
 
 def _check(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], key_map: KeyMap, folder: Path) -> None:

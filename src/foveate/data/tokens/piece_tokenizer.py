@@ -7,7 +7,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from foveate.data.text.scripts import continues_word
-from foveate.data.tokens.library import copy_of, encode
+from foveate.data.tokens.library import copy_of, encode, encode_with_offsets
 from foveate.data.tokens.sentencepiece_model import SPACE
 from foveate.data.tokens.text_tokenizer import ROLES, TextTokenizer
 from foveate.errors import UserError, show_value
@@ -50,11 +50,14 @@ class PieceTokenizer(TextTokenizer):
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         codes, rest = zip(*map(self._split_code, texts), strict=True) if texts else ((), ())
         found = encode(self._tokenizer, rest, add_special_tokens=False)
-        unknown = self.special.unknown
-        return [
-            [*code, *(self.vocabulary.get(piece, unknown) for piece in one.tokens)]
-            for code, one in zip(codes, found, strict=True)
-        ]
+        return [[*code, *self._numbers(text, one.ids)] for code, text, one in zip(codes, rest, found, strict=True)]
+
+    def _numbers(self, text: str, pieces: Sequence[int]) -> list[int]:
+        """The ids of a text's pieces. One that the model of pieces does not know may be in the vocabulary."""
+        names = [str(self._tokenizer.id_to_token(piece)) for piece in pieces]
+        if any(name not in self.vocabulary or name == self._names[self.special.unknown] for name in names):
+            names = encode_with_offsets(self._tokenizer, text, add_special_tokens=False).tokens
+        return [self.vocabulary.get(name, self.special.unknown) for name in names]
 
     def _split_code(self, text: str) -> tuple[list[int], str]:
         """The id of the language that a text begins with, and the rest of the text."""

@@ -98,6 +98,8 @@ def piece_tokenizer(path: Path) -> Tokenizer:
         steps += [normalizers.Replace(Regex(r"\A +| +\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
     steps.append(normalizers.Replace(" ", SPACE))
     if normalizer.get(3, 1):
+        # The prefix comes before a text that begins with the sign of a space too.
+        steps.append(normalizers.Replace(Regex(rf"\A{SPACE}"), SPACE * 2))
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
     tokenizer.normalizer, tokenizer.decoder = normalizers.Sequence(steps), decoders.Metaspace()
     own = [piece.text for piece in pieces if piece.kind == USER_DEFINED]

@@ -20,14 +20,12 @@ from foveate.files import read_json, written
 from foveate.interop.public_folder import is_public, layout_for, write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
 from foveate.tasks.hf.generation import GENERATION
+from foveate.tasks.hf.translation_tokenizers import TARGET
 from foveate.tasks.hf.translators import PublicTranslator
 from foveate.tasks.translator import Translator
 
 OPENS = "AutoModelForSeq2SeqLM"
 """What transformers opens them with."""
-
-TARGET = "target_tokenizer"
-"""The folder with the tokenizer of the target, where it is another."""
 
 LONGEST = 512
 """Tokens of an output at most, where the settings of decoding go by the length of the source."""

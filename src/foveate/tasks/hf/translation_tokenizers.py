@@ -24,6 +24,9 @@ VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 
 SOURCE_PIECES, TARGET_PIECES, BOTH_PIECES = "source.spm", "target.spm", "sentencepiece.bpe.model"
 
+TARGET = "target_tokenizer"
+"""The folder with the tokenizer of the target, where it is another, in what foveate exports."""
+
 NAMES: dict[Role, tuple[str, str]] = {
     "pad": ("pad_token", "<pad>"),
     "end": ("eos_token", "</s>"),
@@ -108,6 +111,8 @@ def open_sides(folder: Path, values: Mapping[str, Any]) -> SideTokenizers:
     with in_one_line(f"the tokenizer in {folder} is damaged"):
         if (folder / TOKENIZER).is_file():
             found = _of_one(TextTokenizer.of(PublicTokenizer.load(folder)), folder, settings, kind)
+            if (folder / TARGET / TOKENIZER).is_file():
+                found.target = TextTokenizer.of(PublicTokenizer.load(folder / TARGET))
         elif (folder / SOURCE_PIECES).is_file() and (folder / VOCABULARY).is_file():
             found = _marian(folder, settings)
         elif (folder / BOTH_PIECES).is_file() and (folder / VOCABULARY).is_file():
@@ -125,7 +130,10 @@ def open_sides(folder: Path, values: Mapping[str, Any]) -> SideTokenizers:
     if "start" not in roles and "start" not in found.target.special:
         raise UserError(f"{folder} names no decoder_start_token_id, with which a text that is written begins")
     end = found.target.end or (roles.get("end", found.target.special.ids.get("end", 0)),)
-    found.target = found.target.with_ends(found.target.begin, end, roles)
+    # Of many languages, that of the file is of texts that are read.
+    found.target = found.target.with_ends(
+        () if found.kind else found.target.begin, end[:1] if found.kind else end, roles
+    )
     return found.with_languages(*(_default_language(settings, name, found) for name in ("src_lang", "tgt_lang")))
 
 
