@@ -18,7 +18,7 @@ class LearnedQueries(nn.Module):
 
     def forward(
         self, rows: int, boxes: Tensor | None, labels: Tensor | None, first: Tensor | None
-    ) -> tuple[Tensor, None, None]:
+    ) -> tuple[Tensor, Tensor | None, None]:
         """Vectors (B, Q, C); no boxes and no mask."""
         return torch.zeros_like(self.table).expand(rows, -1, -1), None, None
 
