@@ -74,7 +74,7 @@ def test_the_gradient_reaches_every_parameter(variant, inputs) -> None:
     if hasattr(output, "points"):
         loss = loss + output.points.square().sum() + output.spread.sum()
     loss.backward()
-    from_zeros = getattr(variant.config, "boxes", None) == "direct"
+    from_zeros = getattr(variant.config, "boxes", None) in ("direct", "conditional")
     for name, parameter in model.named_parameters():
         if name.endswith(ONLY_IN_ORDER):
             continue

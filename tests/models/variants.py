@@ -234,6 +234,8 @@ class Variant:
             return 3, 37 * 41, config.classes
         if hasattr(config, "queries"):
             return 3, config.queries, config.classes + config.no_object
+        if getattr(config, "head", None) == "none" and hasattr(config, "patch"):
+            return 3, config.width  # what a classifier of images would read
         if "pixels" in self.inputs and "tokens" not in self.inputs and hasattr(config, "classes"):
             return 3, config.classes
         if self.predicts_each_token and hasattr(config, "head"):

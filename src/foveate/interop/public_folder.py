@@ -71,12 +71,12 @@ MODEL_TYPES = {
     "siglip": "foveate.interop.keys.clip",
     "detr": "foveate.interop.keys.detr",
     "conditional_detr": "foveate.interop.keys.conditional_detr",
-    "timm_vit": "foveate.interop.keys.timm:VIT",
-    "timm_swin": "foveate.interop.keys.timm:SWIN",
-    "timm_convnext": "foveate.interop.keys.timm:CONVNEXT",
-    "timm_resnet": "foveate.interop.keys.timm:RESNET",
-    "timm_mvit": "foveate.interop.keys.timm:MVIT",
-    "timm_efficientnet": "foveate.interop.keys.timm:EFFICIENTNET",
+    "timm_vit": "foveate.interop.keys.vit:TIMM",
+    "timm_swin": "foveate.interop.keys.swin:TIMM",
+    "timm_convnext": "foveate.interop.keys.convnext:TIMM",
+    "timm_resnet": "foveate.interop.keys.resnet:TIMM",
+    "timm_mvit": "foveate.interop.keys.mvit:TIMM",
+    "timm_efficientnet": "foveate.interop.keys.efficientnet:TIMM",
 }
 """The module with the LAYOUT of each "model_type" that our models are equal to; in one with several, its name."""
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foveate.interop.key_map import Entry, KeyMap, Reshaped, Same
+from foveate.interop.keys.timm import Tensors, timm_layout
 from foveate.interop.layout import ConfigReader, Layout
 from foveate.models.vision.convnext import ConvNeXtConfig
 
@@ -107,3 +108,20 @@ LAYOUT = Layout(
     write_config=write_config,
     image_processor="ConvNextImageProcessor",
 )
+
+
+def read_timm(values: Mapping[str, Any], where: str) -> ConvNeXtConfig:
+    """The sizes of a `convnext_...` or `convnextv2_...`."""
+    found = Tensors(values, where)
+    blocks = found.counts("stages.*.blocks.*.norm.weight")
+    return ConvNeXtConfig(
+        classes=1,
+        channels=found.size("stem.0.weight", 1),
+        patch=found.size("stem.0.weight", 3),
+        blocks=blocks,
+        widths=tuple(found.size(f"stages.{stage}.blocks.0.norm.weight") for stage in range(len(blocks))),
+        response_norm="stages.0.blocks.0.mlp.grn.weight" in found,
+    )
+
+
+TIMM = timm_layout("convnext", timm, read_timm)

@@ -1,7 +1,9 @@
 """Other libraries' names for an EfficientNet-Lite: timm's, and those of the package `efficientnet-lite-pytorch`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from foveate.interop.keys.timm import Tensors, timm_layout
 from foveate.models.vision.efficientnet import EXPANSIONS, STRIDES, EfficientNetConfig
 
 
@@ -38,3 +40,21 @@ def _branches(config: EfficientNetConfig) -> Iterator[tuple[str, int, int, int]]
             # A block that is added to its input is a module around its branch.
             yield f"stages.{stage}.{block}" + (".branch" if added else ""), stage, block, place
             width, place = outer, place + 1
+
+
+def read_timm(values: Mapping[str, Any], where: str) -> EfficientNetConfig:
+    """The sizes of a `tf_efficientnet_lite...`."""
+    found = Tensors(values, where)
+    blocks = found.counts("blocks.*.*.bn1.weight")
+    last = ["conv_pw", *["conv_pwl"] * (len(blocks) - 1)]
+    return EfficientNetConfig(
+        classes=1,
+        channels=found.size("conv_stem.weight", 1),
+        blocks=blocks,
+        widths=tuple(found.size(f"blocks.{stage}.0.{layer}.weight") for stage, layer in enumerate(last)),
+        stem_width=found.size("conv_stem.weight"),
+        feature_width=found.size("conv_head.weight"),
+    )
+
+
+TIMM = timm_layout("efficientnet", timm, read_timm)

@@ -1,5 +1,9 @@
 """timm's names for an MViTv2: `mvitv2_tiny` and `mvitv2_base`."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from foveate.interop.keys.timm import Tensors, timm_layout
 from foveate.models.vision.mvit import MViTConfig
 
 _BLOCK = {
@@ -34,3 +38,22 @@ def timm(config: MViTConfig) -> dict[str, str]:
             if stage and not number:
                 names[f"{block[0]}.project"] = f"{block[1]}.shortcut_proj_attn"
     return names
+
+
+def read_timm(values: Mapping[str, Any], where: str) -> MViTConfig:
+    """The sizes of an `mvitv2_...` without a class token."""
+    found = Tensors(values, where)
+    width = found.size("patch_embed.proj.weight")
+    return MViTConfig(
+        classes=1,
+        channels=found.size("patch_embed.proj.weight", 1),
+        image_size=found.image_size,
+        patch=(found.size("patch_embed.proj.weight", 3) + 1) // 2,
+        width=width,
+        blocks=found.counts("stages.*.blocks.*.norm1.weight"),
+        head_width=found.size("stages.0.blocks.0.attn.rel_pos_h", 1),
+        expansion=found.size("stages.0.blocks.0.mlp.fc1.weight") // width,
+    )
+
+
+TIMM = timm_layout("mvit", timm, read_timm)

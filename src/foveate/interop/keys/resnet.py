@@ -6,6 +6,7 @@ from typing import Any
 
 from foveate.errors import UserError, show_value
 from foveate.interop.key_map import KeyMap
+from foveate.interop.keys.timm import Tensors, timm_layout
 from foveate.interop.layout import ConfigReader, Layout, require_defaults
 from foveate.models.vision.resnet import ResNetConfig
 
@@ -94,3 +95,19 @@ LAYOUT = Layout(
     write_config=write_config,
     image_processor="ConvNextImageProcessor",
 )
+
+
+def read_timm(values: Mapping[str, Any], where: str) -> ResNetConfig:
+    """The sizes of a `resnet18`, `resnet34`, `resnet50`, ..."""
+    found = Tensors(values, where)
+    blocks = tuple(found.count(f"layer{stage}.*.bn1.weight") for stage in range(1, 5))
+    return ResNetConfig(
+        classes=1,
+        channels=found.size("conv1.weight", 1),
+        blocks=blocks,
+        widths=tuple(found.size(f"layer{stage}.0.bn1.weight") for stage in range(1, 5)),
+        block="bottleneck" if "layer1.0.bn3.weight" in found else "basic",
+    )
+
+
+TIMM = timm_layout("resnet", torchvision, read_timm)

@@ -1,11 +1,13 @@
 """Other libraries' names for a Swin Transformer: transformers' `SwinForImageClassification`, and timm's
 `swin_tiny_patch4_window7_224` and the others."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from foveate.errors import UserError, show_value
 from foveate.interop.key_map import KeyMap
+from foveate.interop.keys.timm import Tensors, timm_layout
 from foveate.interop.layout import ConfigReader, Layout
 from foveate.models.vision.swin import SwinConfig
 
@@ -156,3 +158,43 @@ LAYOUT = Layout(
     write_config=write_config,
     image_processor="ViTImageProcessor",
 )
+
+
+def read_timm(values: Mapping[str, Any], where: str) -> SwinConfig:
+    """The sizes of a `swin_...` or `swinv2_...`."""
+    found = Tensors(values, where)
+    width, first = found.size("patch_embed.proj.weight"), "layers.0.blocks.0."
+    second = f"{first}attn.logit_scale" in found
+    named = re.search(r"window(\d+)(?:to(\d+))?", found.name)
+    if second:
+        heads = found.size(f"{first}attn.logit_scale")
+        window = found.argument("window_size", int(named[2] or named[1]) if named else None)
+    else:
+        table = f"{first}attn.relative_position_bias_table"
+        heads, window = found.size(table, 1), (int(found.size(table) ** 0.5) + 1) // 2
+    blocks = found.counts("layers.*.blocks.*.norm1.weight")
+    return SwinConfig(
+        classes=1,
+        channels=found.size("patch_embed.proj.weight", 1),
+        patch=found.size("patch_embed.proj.weight", 3),
+        width=width,
+        blocks=blocks,
+        version="v2" if second else "v1",
+        trained_windows=_trained_windows(found, named, len(blocks)) if second else None,
+        head_width=width // heads,
+        window=window,
+        expansion=found.size(f"{first}mlp.fc1.weight") // width,
+    )
+
+
+def _trained_windows(found: Tensors, named: re.Match[str] | None, stages: int) -> tuple[int, ...] | None:
+    """The windows of a model that was trained with others before: all stages had these, the last one half of them."""
+    given = found.arguments.get("pretrained_window_sizes")
+    if given is not None:
+        return tuple(map(int, given)) if any(given) else None
+    if named is None or named[2] is None:
+        return None
+    return (*[int(named[1])] * (stages - 1), int(named[1]) // 2)
+
+
+TIMM = timm_layout("swin", timm, read_timm)

@@ -3,28 +3,17 @@
 timm keeps the projections to queries, keys and values in one layer `attn.qkv`.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from foveate.errors import UserError, show_value
 from foveate.interop.key_map import Entry, Joined, KeyMap
-from foveate.interop.keys import convnext, efficientnet, mvit, resnet, swin, vit
 from foveate.interop.layout import Layout
-from foveate.models.vision.convnext import ConvNeXtConfig
-from foveate.models.vision.efficientnet import EfficientNetConfig
-from foveate.models.vision.mvit import MViTConfig
-from foveate.models.vision.resnet import ResNetConfig
-from foveate.models.vision.swin import SwinConfig
-from foveate.models.vision.vit import ViTConfig
 
 CLASSIFIER, BODY = "timm classifier", "timm body"
 """What a folder is instead of a class of transformers: a model with a classifier, or without one."""
 
 BUFFERS = ("*relative_position_index", "*relative_coords_table", "*attn_mask")
-
-HEADS = {192: 3, 320: 5, 384: 6, 512: 8, 768: 12, 1024: 16, 1152: 16, 1280: 16, 1408: 16, 1664: 16}
-"""Attention heads of timm's ViTs by their width, where a folder does not say."""
 
 
 class Tensors:
@@ -100,135 +89,6 @@ def key_map(names: Mapping[str, str]) -> KeyMap:
     return KeyMap(tuple(entries), ignored=BUFFERS)
 
 
-def read_vit(values: Mapping[str, Any], where: str) -> ViTConfig:
-    """The sizes of a `vit_...`, `deit_...` or `deit3_...`."""
-    found = Tensors(values, where)
-    width, patch = found.size("patch_embed.proj.weight"), found.size("patch_embed.proj.weight", 3)
-    inner, tokens = found.size("blocks.0.mlp.fc1.weight"), sum(name in found for name in ("cls_token", "dist_token"))
-    before = found.size("pos_embed", 1) - (found.image_size // patch) ** 2
-    if found.size("blocks.0.mlp.fc2.weight", 1) != inner or before not in (0, tokens):
-        raise found.refuse("gated layers" if before in (0, tokens) else f"{before} positions before the patches")
-    pool = values.get("global_pool") or found.arguments.get("global_pool") or "token"
-    if pool not in ("token", "avg"):
-        raise found.refuse(f"the global_pool {show_value(pool)}")
-    distilled = "none" if "dist_token" not in found else "classifier" if "head_dist.weight" in found else "token"
-    return ViTConfig(
-        classes=1,
-        channels=found.size("patch_embed.proj.weight", 1),
-        image_size=found.image_size,
-        patch=patch,
-        width=width,
-        heads=found.argument("num_heads", HEADS.get(width)),
-        feedforward=inner,
-        layers=found.count("blocks.*.norm1.weight"),
-        pooling="token" if pool == "token" else "patches" if "cls_token" in found else "mean",
-        pooled_norm="fc_norm.weight" in found,
-        distillation=distilled,  # type: ignore[arg-type]
-        registers=found.size("reg_token", 1) if "reg_token" in found else None,
-        class_position=before > 0,
-        input_norm="norm_pre.weight" in found,
-        patch_bias="patch_embed.proj.bias" in found,
-        activation="gelu-sigmoid" if "quickgelu" in found.name else "gelu",
-        layer_scale=1e-5 if "blocks.0.ls1.gamma" in found else None,
-        epsilon=1e-5 if "_clip_" in found.name else 1e-6,
-    )
-
-
-def read_swin(values: Mapping[str, Any], where: str) -> SwinConfig:
-    """The sizes of a `swin_...` or `swinv2_...`."""
-    found = Tensors(values, where)
-    width, first = found.size("patch_embed.proj.weight"), "layers.0.blocks.0."
-    second = f"{first}attn.logit_scale" in found
-    named = re.search(r"window(\d+)(?:to(\d+))?", found.name)
-    if second:
-        heads = found.size(f"{first}attn.logit_scale")
-        window = found.argument("window_size", int(named[2] or named[1]) if named else None)
-    else:
-        table = f"{first}attn.relative_position_bias_table"
-        heads, window = found.size(table, 1), (int(found.size(table) ** 0.5) + 1) // 2
-    blocks = found.counts("layers.*.blocks.*.norm1.weight")
-    return SwinConfig(
-        classes=1,
-        channels=found.size("patch_embed.proj.weight", 1),
-        patch=found.size("patch_embed.proj.weight", 3),
-        width=width,
-        blocks=blocks,
-        version="v2" if second else "v1",
-        trained_windows=_trained_windows(found, named, len(blocks)) if second else None,
-        head_width=width // heads,
-        window=window,
-        expansion=found.size(f"{first}mlp.fc1.weight") // width,
-    )
-
-
-def _trained_windows(found: Tensors, named: re.Match[str] | None, stages: int) -> tuple[int, ...] | None:
-    """The windows of a model that was trained with others before: all stages had these, the last one half of them."""
-    given = found.arguments.get("pretrained_window_sizes")
-    if given is not None:
-        return tuple(map(int, given)) if any(given) else None
-    if named is None or named[2] is None:
-        return None
-    return (*[int(named[1])] * (stages - 1), int(named[1]) // 2)
-
-
-def read_convnext(values: Mapping[str, Any], where: str) -> ConvNeXtConfig:
-    """The sizes of a `convnext_...` or `convnextv2_...`."""
-    found = Tensors(values, where)
-    blocks = found.counts("stages.*.blocks.*.norm.weight")
-    return ConvNeXtConfig(
-        classes=1,
-        channels=found.size("stem.0.weight", 1),
-        patch=found.size("stem.0.weight", 3),
-        blocks=blocks,
-        widths=tuple(found.size(f"stages.{stage}.blocks.0.norm.weight") for stage in range(len(blocks))),
-        response_norm="stages.0.blocks.0.mlp.grn.weight" in found,
-    )
-
-
-def read_resnet(values: Mapping[str, Any], where: str) -> ResNetConfig:
-    """The sizes of a `resnet18`, `resnet34`, `resnet50`, ..."""
-    found = Tensors(values, where)
-    blocks = tuple(found.count(f"layer{stage}.*.bn1.weight") for stage in range(1, 5))
-    return ResNetConfig(
-        classes=1,
-        channels=found.size("conv1.weight", 1),
-        blocks=blocks,
-        widths=tuple(found.size(f"layer{stage}.0.bn1.weight") for stage in range(1, 5)),
-        block="bottleneck" if "layer1.0.bn3.weight" in found else "basic",
-    )
-
-
-def read_mvit(values: Mapping[str, Any], where: str) -> MViTConfig:
-    """The sizes of an `mvitv2_...` without a class token."""
-    found = Tensors(values, where)
-    width = found.size("patch_embed.proj.weight")
-    return MViTConfig(
-        classes=1,
-        channels=found.size("patch_embed.proj.weight", 1),
-        image_size=found.image_size,
-        patch=(found.size("patch_embed.proj.weight", 3) + 1) // 2,
-        width=width,
-        blocks=found.counts("stages.*.blocks.*.norm1.weight"),
-        head_width=found.size("stages.0.blocks.0.attn.rel_pos_h", 1),
-        expansion=found.size("stages.0.blocks.0.mlp.fc1.weight") // width,
-    )
-
-
-def read_efficientnet(values: Mapping[str, Any], where: str) -> EfficientNetConfig:
-    """The sizes of a `tf_efficientnet_lite...`."""
-    found = Tensors(values, where)
-    blocks = found.counts("blocks.*.*.bn1.weight")
-    last = ["conv_pw", *["conv_pwl"] * (len(blocks) - 1)]
-    return EfficientNetConfig(
-        classes=1,
-        channels=found.size("conv_stem.weight", 1),
-        blocks=blocks,
-        widths=tuple(found.size(f"blocks.{stage}.0.{layer}.weight") for stage, layer in enumerate(last)),
-        stem_width=found.size("conv_stem.weight"),
-        feature_width=found.size("conv_head.weight"),
-    )
-
-
 def _refuse(config: Any) -> dict[str, Any]:
     raise UserError("foveate writes no folders of timm")
 
@@ -236,7 +96,8 @@ def _refuse(config: Any) -> dict[str, Any]:
 Names = Callable[[Any], Mapping[str, str]]
 
 
-def _layout(family: str, names: Names, read: Callable[..., Any], body: bool = False) -> Layout:
+def timm_layout(family: str, names: Names, read: Callable[..., Any], body: bool = False) -> Layout:
+    """The layout of a family in folders of timm; with `body`, also of models without a classifier."""
     return Layout(
         family=family,
         architectures={CLASSIFIER: "label", **({BODY: "none"} if body else {})},
@@ -245,11 +106,3 @@ def _layout(family: str, names: Names, read: Callable[..., Any], body: bool = Fa
         write_config=_refuse,
         image_processor="ViTImageProcessor",
     )
-
-
-VIT = _layout("vit", vit.timm, read_vit, body=True)
-SWIN = _layout("swin", swin.timm, read_swin)
-CONVNEXT = _layout("convnext", convnext.timm, read_convnext)
-RESNET = _layout("resnet", resnet.torchvision, read_resnet)
-MVIT = _layout("mvit", mvit.timm, read_mvit)
-EFFICIENTNET = _layout("efficientnet", efficientnet.timm, read_efficientnet)

@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from foveate.errors import show_value
 from foveate.interop.key_map import KeyMap
+from foveate.interop.keys.timm import Tensors, timm_layout
 from foveate.interop.layout import ConfigReader, Layout, require_defaults
 from foveate.models.vision.vit import WITH_TOKEN, ViTConfig
 
@@ -206,3 +208,44 @@ LAYOUT = Layout(
     heads=WITHOUT_HEAD,
     image_processor="ViTImageProcessor",
 )
+
+
+HEADS = {192: 3, 320: 5, 384: 6, 512: 8, 768: 12, 1024: 16, 1152: 16, 1280: 16, 1408: 16, 1664: 16}
+"""Attention heads of timm's ViTs by their width, where a folder does not say."""
+
+
+def read_timm(values: Mapping[str, Any], where: str) -> ViTConfig:
+    """The sizes of a `vit_...`, `deit_...` or `deit3_...`."""
+    found = Tensors(values, where)
+    width, patch = found.size("patch_embed.proj.weight"), found.size("patch_embed.proj.weight", 3)
+    inner, tokens = found.size("blocks.0.mlp.fc1.weight"), sum(name in found for name in ("cls_token", "dist_token"))
+    before = found.size("pos_embed", 1) - (found.image_size // patch) ** 2
+    if found.size("blocks.0.mlp.fc2.weight", 1) != inner or before not in (0, tokens):
+        raise found.refuse("gated layers" if before in (0, tokens) else f"{before} positions before the patches")
+    pool = values.get("global_pool") or found.arguments.get("global_pool") or "token"
+    if pool not in ("token", "avg"):
+        raise found.refuse(f"the global_pool {show_value(pool)}")
+    distilled = "none" if "dist_token" not in found else "classifier" if "head_dist.weight" in found else "token"
+    return ViTConfig(
+        classes=1,
+        channels=found.size("patch_embed.proj.weight", 1),
+        image_size=found.image_size,
+        patch=patch,
+        width=width,
+        heads=found.argument("num_heads", HEADS.get(width)),
+        feedforward=inner,
+        layers=found.count("blocks.*.norm1.weight"),
+        pooling="token" if pool == "token" else "patches" if "cls_token" in found else "mean",
+        pooled_norm="fc_norm.weight" in found,
+        distillation=distilled,  # type: ignore[arg-type]
+        registers=found.size("reg_token", 1) if "reg_token" in found else None,
+        class_position=before > 0,
+        input_norm="norm_pre.weight" in found,
+        patch_bias="patch_embed.proj.bias" in found,
+        activation="gelu-sigmoid" if "quickgelu" in found.name else "gelu",
+        layer_scale=1e-5 if "blocks.0.ls1.gamma" in found else None,
+        epsilon=1e-5 if "_clip_" in found.name else 1e-6,
+    )
+
+
+TIMM = timm_layout("vit", timm, read_timm, body=True)
