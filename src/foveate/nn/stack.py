@@ -125,8 +125,9 @@ class TransformerStack(nn.Module):
         self.window_layers = config.window_layers or (*(False,) * (config.window_every - 1), True)
         self.rotary_layers = config.rotary_layers or (True,)
         width = config.input_width or config.width
+        given = distances is not None and config.positions == "relative"
         self.positions, own = position_encoding(
-            config.positions,
+            "none" if given else config.positions,
             width,
             config.heads,
             config.max_length,
