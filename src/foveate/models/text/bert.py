@@ -169,9 +169,9 @@ class Bert(nn.Module):
     @staticmethod
     def _stack(config: Any) -> TransformerStack:
         buckets = config.distance_buckets
-        return TransformerStack(
-            config, None if buckets is None else BucketedPosition(config.heads, buckets, 128, both_sides=True)
-        )
+        if buckets is None or config.positions == "relative-projected":  # whose layers project distances themselves
+            return TransformerStack(config)
+        return TransformerStack(config, BucketedPosition(config.heads, buckets, 128, both_sides=True))
 
     def forward(
         self,
