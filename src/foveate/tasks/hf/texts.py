@@ -42,7 +42,7 @@ TASK_OF = {"text": "classify", "pair": "pair", "tokens": "tag", "span": "ask", "
 """The task of a model, by what it predicts."""
 
 
-class Classifier(Skill):
+class FolderClassifier(Skill):
     """A model that labels texts, and perhaps pairs of texts."""
 
     def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Any]:
@@ -88,7 +88,7 @@ def labeller(head: str, folder: Path, device: str) -> Skill:
     if head == "pair":
         return skill_of(Skill, "pair", public, folder, Processor(PublicPair(**own), PairLabel(counts)))
     writes = Label(counts, scores=label_scores(public.values, len(names), where))
-    return skill_of(Classifier, "classify", public, folder, Processor(PublicText(**own), writes))
+    return skill_of(FolderClassifier, "classify", public, folder, Processor(PublicText(**own), writes))
 
 
 def span_answerer(folder: Path, device: str) -> Skill:

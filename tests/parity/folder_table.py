@@ -1,8 +1,8 @@
 """Writes docs/families.md: what one can do with each kind of Hugging Face folder, as the tests find it.
 
-    python tests/parity/families.py
+    python tests/parity/folder_table.py
 
-`test_families.py` compares the page with the program, but for the measured errors, which the tests bound.
+`test_folder_table.py` compares the page with the program, but for the measured errors, which the tests bound.
 """
 
 import tempfile
