@@ -233,7 +233,9 @@ class ViT(nn.Module):
             return token, places
         square = places.mT.unflatten(2, (self.side, self.side))
         smooth = self.config.antialias
+        square = square.float() if smooth else square  # torch smooths no numbers of half precision on a CPU
         found = F.interpolate(square, (rows, columns), mode="bicubic", align_corners=False, antialias=smooth)
+        found = found.to(positions.dtype)
         return token, found.flatten(2).mT
 
 
