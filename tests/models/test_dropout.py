@@ -32,6 +32,9 @@ def mvit_blocks(stage: int, count: int, outer: str, inner: str) -> dict[str, int
     return {name.replace("around_self.dropout", "dropout"): dropped for name, dropped in names}
 
 
+RELATIVES = ("gpt-j", "gemma2", "mistral", "olmo2", "opt", "phi3", "qwen2", "qwen3", "smollm3")
+"""Families whose stack drops what a GPT's drops."""
+
 PLACES = {
     "alexnet": {"head.dropout 3 19": 2},
     "attentive-reader": {"dropout 3 7 10": 1, "dropout 3 5 10": 1, "dropout 3 12": 1},
@@ -50,6 +53,14 @@ PLACES = {
     "googlenet": {"dropout 3 202": 1},
     "gpt": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "gpt-neox": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
+    **{name: {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)} for name in RELATIVES},
+    "deberta": {"stack.dropout 3 7 12": 1, "stack.distances.dropout 512 12": 2, **blocks("stack.blocks", 2, 7)},
+    "t5": {
+        "dropout 3 7 12": 2,  # what is read, and what is encoded
+        "dropout 3 5 12": 2,
+        **blocks("encoder", 2, 7),
+        **blocks("decoder", 3, 5, "around_cross.dropout 3 {0} 12"),
+    },
     "imagegpt": {"stack.dropout 3 144 12": 1, **blocks("stack.blocks", 2, 144)},
     "las": {
         **{f"listener.dropout 3 {length} 12": 1 for length in (23, 12, 6)},

@@ -20,6 +20,7 @@ READ_ELSEWHERE = {
     "last_pool": "the size of the last map, which small images do not have",
     "unknown": "the token of hidden words, where a task hides some",
     "window": "the reach of attention, which short texts do not have",
+    "longest": "the end of the last bucket of distances, which short texts do not reach",
     "farthest": "the distances that share a bucket, which short texts do not have",
     "window_every": "which layers have that reach, of more layers than these have",
     "condition_dropout": "how often a condition is hidden, where one is given",

@@ -1,6 +1,5 @@
 """Every kind of folder with an encoder-decoder: the same logits, searches and answers, and what one can do with it."""
 
-import importlib
 import json
 from functools import cache
 from io import StringIO
@@ -17,7 +16,7 @@ import foveate
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.forms.answers import Answer, Failure
-from foveate.interop.public_folder import MODEL_TYPES, read_folder, translates
+from foveate.interop.public_folder import MODEL_TYPES, layout_at, read_folder, translates
 from foveate.models import sizes_of_data
 from foveate.tasks import find_task
 from foveate.tasks.learning import Lesson, learn
@@ -37,8 +36,7 @@ def test_every_kind_is_here() -> None:
 
 
 def family(module: str) -> str:
-    found: str = importlib.import_module(module).LAYOUT.family
-    return found
+    return layout_at(module).family
 
 
 @pytest.fixture(scope="module")

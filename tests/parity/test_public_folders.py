@@ -1,6 +1,5 @@
 """Hugging Face folders as our models: transformers' logits, with a cache and in batches, and the same files back."""
 
-import importlib
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from torch.nn import functional
 
 import foveate
 from foveate.decoding import Decoding, generate
-from foveate.interop.public_folder import MODEL_TYPES, read_folder, write_folder
+from foveate.interop.public_folder import MODEL_TYPES, layout_at, read_folder, write_folder
 from foveate.models.text import CAUSAL
 
 CLOSE = {"atol": 2e-5, "rtol": 0}
@@ -26,7 +25,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_every_kind_of_causal_language_model_is_here() -> None:
-    families = {kind: importlib.import_module(module).LAYOUT.family for kind, module in MODEL_TYPES.items()}
+    families = {kind: layout_at(module).family for kind, module in MODEL_TYPES.items()}
     assert {config.model_type for config in CONFIGS.values()} == {
         kind for kind, family in families.items() if family in CAUSAL
     }

@@ -44,7 +44,7 @@ def change_json(path: Path, **change: Any) -> None:
         ("gpt2", "x " * 50, {}, r"the text has 100 tokens, but GPT2LMHeadModel from .* has positions for 83$"),
         ("roberta", "x" * 23, {}, r"the text has 23 tokens, but RobertaModel from .* has positions for 22$"),
         ("gpt2", "x" * 11, {"most": 7}, r"the text has 11 tokens, but the limit is 7"),
-        ("t5", "x" * 449, {"most": 7}, r"the text has 449 characters, but the limit is 7 tokens$"),
+        ("t5", "x" * 449, {"most": 7}, r"the text has 449 tokens, but the limit is 7; --max-tokens raises it$"),
         ("gpt2", " \n", {}, r"the text is empty: there is nothing to look at$"),
         ("gpt2", File("a.png", b""), {}, r"a.png is a file, but GPT2LMHeadModel from .* reads text$"),
         ("vit", "x", {}, r"the input is a text, but ViTModel from .* reads an image file$"),
@@ -234,7 +234,7 @@ def test_what_is_no_folder_of_a_model(tmp_path: Path, copied: Folders) -> None:
 
 def test_without_transformers_the_command_is_told(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     """Language models that foveate has itself need none."""
-    folder, real = folders("bert"), builtins.__import__
+    folder, real = folders("canine"), builtins.__import__
 
     def absent(name: str, *rest: Any, **more: Any) -> Any:
         if name == "transformers":

@@ -240,7 +240,7 @@ def _dimensions(model: nn.Module, batch: int, length: int) -> dict[str, int]:
         return {"B": batch, "T": side * side, "S": length}
     bands = getattr(config, "bands", 80)
     frames = getattr(config, "frames", length)
-    others = {"K": PARTS, "F": getattr(config, "features", bands), "S": frames, "P": batch * PARTS}
+    others = {"N": batch, "K": PARTS, "F": getattr(config, "features", bands), "S": frames, "P": batch * PARTS}
     return {"B": batch, "A": batch, "I": batch, "T": length, **images, **others}
 
 

@@ -214,8 +214,10 @@ class Images(ThroughTransformers):
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether foveate has a model equal to a folder's, with its head."""
-    kind = header_of(folder).model_type if (folder / run_dir.CONFIG).is_file() else None
+    """Whether foveate has a model equal to a folder's, with its head; a folder without a config is for us to refuse."""
+    if not (folder / run_dir.CONFIG).is_file():
+        return True
+    kind = header_of(folder).model_type
     return kind in MODEL_TYPES and has_known_head(folder)
 
 

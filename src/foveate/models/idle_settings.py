@@ -49,6 +49,7 @@ RULES = (
     IdleRule("one_norm", "parallel", acts=(True,)),
     *(IdleRule(name, "head", acts=("words",)) for name in ("output_bias", "logit_cap")),
     IdleRule("first_norm", "norm", acts=("pre",)),
+    IdleRule("first_norm", "one_norm", idle=(True,)),
     IdleRule("distance_buckets", "positions", idle=("relative-projected",)),
     IdleRule("text_activation", "head", acts=("text", "pair")),
     IdleRule("label_layer", "head", idle=("words", "vector", "none")),

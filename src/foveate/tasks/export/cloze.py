@@ -14,7 +14,7 @@ from foveate.tasks.export.labels import write_bert
 from foveate.tasks.filler import Filler
 from foveate.tasks.hf.fillers import PublicFiller
 
-CLASSES = {"bert": "AutoModelForMaskedLM", "xlnet": "XLNetLMHeadModel"}
+CLASSES = {"bert": "AutoModelForMaskedLM", "deberta": "AutoModelForMaskedLM", "xlnet": "XLNetLMHeadModel"}
 """What transformers opens the models of each family with."""
 
 

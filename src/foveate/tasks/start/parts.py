@@ -286,7 +286,7 @@ class ImageEncoder(InitFrom):
                 f"{recipe.start} has the family {start.family}, but the image encoder another: name one for it, such "
                 f"as --architecture.{field} efficientnet-lite0-16"
             )
-        start.fill(encoder)
+        start.fill(encoder, part=True)
 
 
 FromRun = Annotated[Path | None, tyro.conf.arg(name="from", help=RUN_HELP)]

@@ -72,14 +72,14 @@ class Start:
         preset = None if self.run is None else self.run.recipe.get("model")
         return preset if isinstance(preset, str) else None
 
-    def fill(self, model: nn.Module) -> None:
+    def fill(self, model: nn.Module, part: bool = False) -> None:
         """Give a model the trained body, or as many of its first layers as it has, which is then said; its head stays
         as it is.
 
-        Raises UserError where the body does not fit.
+        With `part`, the model may lack other tensors too. Raises UserError where the body does not fit.
         """
         state = model.state_dict()
-        left = [name for name in self.body if name not in state]
+        left = [] if part else [name for name in self.body if name not in state]
         if others := [name for name in left if not _is_layer(name)]:
             raise UserError(f"{self.folder} has the tensor '{others[0]}', which the model lacks: it is another model")
         if left:
