@@ -42,7 +42,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         image = PIL.Image.new("L", (40, 16), 255)
         PIL.ImageDraw.Draw(image).text((3, 2), word, fill=0)
         image.save(folder / f"word{number}.png")
-        PIL.Image.new("RGB", (32, 32), colour).save(folder / f"colour{number}.png")
+        coloured = PIL.Image.new("RGB", (32, 32), colour)
+        coloured.putpixel((0, 0), (number, 0, 0))  # equal images are on one side
+        coloured.save(folder / f"colour{number}.png")
         words.append(f"word{number}.png\t{word}\n")
         questions.append(f"colour{number}.png\twhat colour is it?\t{colour}\n")
     (folder / "words.tsv").write_text("".join(words))
@@ -190,7 +192,7 @@ def test_invalid_paths_are_left_out(
         ("[{", "{} is damaged: "),
         ([ROUTE | {"path": []}], "{} has no routes"),
         ([ROUTE | {"path": [["a", 5, 0]]}], "{} has no routes: route 1: path is "),
-        ([ROUTE | {"map": "gone.xml"}], "there is no map "),
+        ([ROUTE | {"map": "gone.xml"}], "{}, route 1: there is no file "),
         ([{"instruction": "go", "path": []}], '{} has no routes: route 1: missing value for field "map"'),
     ],
 )

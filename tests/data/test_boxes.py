@@ -145,7 +145,7 @@ def write(name: str, text: str) -> Callable[[Path], Path]:
             change("images.0.width", 10**9),
             "a.png has 40 x 30 pixels, but its annotation says 1e.09 x 30: its",
         ),
-        (change("images.0.width", float("inf")), "a.png has 40 x 30 pixels, but its annotation says inf x 30"),
+        (change("images.0.width", float("inf")), "all.json is damaged: Infinity is not a number of JSON"),
         (write("annotations/a.xml", "<annotation"), "a.xml is not a Pascal VOC annotation: unclosed token"),
         (write("annotations/a.xml", "<svg/>"), "is not a Pascal VOC annotation: it is <svg>"),
         (write("annotations/c.xml", voc("c.png")), "c.xml is about the image c.png, which is not in the folder"),

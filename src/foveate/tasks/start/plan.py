@@ -80,10 +80,13 @@ class Plan:
 
 
 def has_all_sizes(architecture: Any, model: Any) -> bool:
-    """Whether a mapping has every size of a preset's model, as that of a trained run: then nothing decides any."""
+    """Whether a mapping is that of a trained run: it has the sizes that data decided, which no user gives. Fields that
+    are newer than the run may be missing."""
     if not isinstance(architecture, Mapping) or model not in models.presets():
         return False
-    return {part.name for part in fields(models.config_class(models.preset(model).family))} <= architecture.keys()
+    family = models.preset(model).family
+    decided = models.sizes_of_data(family) or [part.name for part in fields(models.config_class(family))]
+    return {*decided} <= architecture.keys()
 
 
 def settle(page: Any, values: Mapping[str, Any]) -> Recipe:

@@ -151,7 +151,7 @@ def read(path: Path | str) -> Document:
         return {name: data(f"{name}-{place}") for name in ("maps", "rows") if f"{name}-{place}" in found}
 
     try:
-        head = from_dict(Head, parse_json(found["document"][1], "the page"), "the page")
+        head = from_dict(Head, parse_json(found["document"][1], "the page", strict=False), "the page")
         return restore_document(head, lambda place: data(f"picture-{place}"), blocks)
     except (UserError, binascii.Error) as error:
         raise UserError(f"{path}: {error}") from None
