@@ -63,7 +63,7 @@ def check_utf8(path: Path) -> None:
 def real_path(path: Path | str) -> Path:
     """The path without links. Raises UserError for a link that leads to itself."""
     found = Path(os.path.realpath(path))
-    if found.is_symlink():
+    if os.path.islink(found):
         raise UserError(f"{path} is a link that leads to itself")
     return found
 

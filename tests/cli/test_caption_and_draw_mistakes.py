@@ -23,7 +23,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = []
     for number in range(40):
         colour = ("red", "blue")[number % 2]
-        PIL.Image.new("RGB", (8, 8), colour).save(folder / f"{number}.png")
+        image = PIL.Image.new("RGB", (8, 8), colour)
+        image.putpixel((0, 0), (number, 0, 0))  # equal images are on one side
+        image.save(folder / f"{number}.png")
         lines.append(f"{number}.png\ta {colour} square\n")
     (folder / "captions.tsv").write_text("".join(lines))
     return folder / "captions.tsv"

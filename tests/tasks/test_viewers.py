@@ -70,8 +70,9 @@ def test_sites_by_pattern(folders: Folders) -> None:
     assert looked(folders("gpt2"), "the lamp", sites=["*.1.*"]).sight.sites == ["transformer.h.1.attn"]
 
 
-def test_a_model_that_writes(folders: Folders) -> None:
+def test_a_model_that_writes(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of cross-attention are called by what is written there, those of the decoder by what it is fed."""
+    monkeypatch.setattr("foveate.tasks.viewers.translates", lambda folder: False)  # as one that we have none of
     seen = looked(folders("t5"), "the lamp")
     source = ["the", "lamp"]
     assert seen.tokens["encoder.block.1.layer.0.SelfAttention"] == (source, source)
@@ -88,6 +89,7 @@ def test_a_model_that_writes(folders: Folders) -> None:
 
 def test_sides_of_one_length_are_told_apart_by_name(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foveate.tasks.viewers.texts.MAX_NEW_TOKENS", 2)
+    monkeypatch.setattr("foveate.tasks.viewers.translates", lambda folder: False)
     seen = looked(folders("t5"), "the lamp")
     assert shapes(seen)["decoder.block.0.layer.0.SelfAttention"] == (1, 3, 2, 2)
     assert seen.tokens["decoder.block.0.layer.0.SelfAttention"][1][0] == "<pad>"

@@ -30,7 +30,7 @@ def reads_images(folder: Path) -> bool:
     try:
         if is_ours(folder):
             return bool(layout_of(folder).image_processor)
-        return head_of_any(folder) in IMAGE_TASKS
+        return head_of_any(folder) == "label"
     except UserError:
         return False
 
