@@ -50,7 +50,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "words.tsv").write_text("".join(words))
     (folder / "questions.tsv").write_text("".join(questions))
     (folder / "l.xml").write_text(MAP)
-    (folder / "routes.json").write_text(json.dumps([ROUTE] * 22))
+    (folder / "routes.json").write_text(json.dumps([ROUTE | {"instruction": f"go to the lamp {number}"} for number in range(22)]))
     (folder / "episodes").mkdir()
     for number in range(22):
         write_episode(folder / "episodes" / f"{number}.npz")
