@@ -112,7 +112,7 @@ def hub_client(found: Repository) -> Iterator[Any]:
     environment forbids it.
     """
     try:
-        import huggingface_hub
+        import huggingface_hub.constants
     except ImportError:
         raise UserError("the hub needs the package huggingface_hub: pip install 'foveate[hub]'") from None
     constants, before = huggingface_hub.constants, huggingface_hub.constants.HF_HUB_OFFLINE
