@@ -42,8 +42,7 @@ def made(config: Any, kind: str, place: Path) -> Any:
 
 
 def of_family(name: str, kind: str, place: Path) -> Any:
-    # The dtype too: transformers writes that of a model that was saved into the config that it was made from.
-    given = CONFIGS[name].to_dict() | NAMES | {"pad_token_id": 50, "dtype": "float32"}
+    given = CONFIGS[name].to_dict() | NAMES | {"pad_token_id": 50}
     return made(type(CONFIGS[name])(**given), kind, place)
 
 

@@ -5,7 +5,7 @@ B batch    S frames    T characters    Z places of the sound that a model keeps
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
@@ -22,7 +22,7 @@ from foveate.data.text.scripts import begins_word, join_texts
 from foveate.decoding import beam, greedy
 from foveate.decoding.beam import check_width
 from foveate.errors import UserError
-from foveate.forms.form import Learned, MapRow
+from foveate.forms.form import Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.sound import Heard
 from foveate.forms.word_times import TimedWord, most_decided
@@ -124,22 +124,8 @@ class TranscriptForm:
     def check_options(self, options: Any) -> None:
         """Raise UserError for options that do not fit the model."""
 
-    def decide(
-        self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
-    ) -> list[WrittenAnswer]:
-        """The transcript of each sound."""
-        raise NotImplementedError
-
-    def decide_all(
-        self,
-        model: Any,
-        batches: Iterable[tuple[Sequence[Any], dict[str, Tensor]]],
-        options: Any,
-        at_once: int = 1,
-    ) -> Iterator[list[WrittenAnswer]]:
-        """Batch after batch: a search through a sound keeps no place free for another one."""
-        for prepared, inputs in batches:
-            yield self.decide(model, inputs, prepared, options)
+    decide_all: ClassVar[Any] = OutputForm.decide_all
+    """Batch after batch, unlike other texts: a search through a sound keeps no place free for another one."""
 
     def words(self, answer: TranscriptAnswer) -> list[tuple[str, int]]:
         """The words of a text and what stands between them, each with its number of tokens; none if it is unclear."""
