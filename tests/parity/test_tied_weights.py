@@ -1,18 +1,19 @@
 """A file whose output matrix is not the embeddings that the config ties it to: transformers' logits, or an error."""
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import transformers
+from folders import FOLDERS, MASKED
 from public_models import config_of, word_tokenizer
 from safetensors.torch import load_file, save_file
+from translators import TRANSLATORS
 
 from foveate.errors import UserError
 from foveate.interop.public_folder import MODEL_TYPES, layout_at, read_folder
-
-BERT = {"num_attention_heads": 5, "hidden_size": 20, "num_hidden_layers": 2, "intermediate_size": 28, "vocab_size": 53}
 
 WHISPER = transformers.WhisperConfig(
     vocab_size=53,
@@ -35,41 +36,28 @@ def with_tie(config: Any) -> Any:
     return config
 
 
-MODELS: dict[str, tuple[str, Any, str, str]] = {
-    "gpt2": ("AutoModelForCausalLM", config_of("gpt2"), "transformer.wte.weight", "lm_head.weight"),
-    "openai-gpt": ("AutoModelForCausalLM", config_of("gpt1"), "transformer.tokens_embed.weight", "lm_head.weight"),
-    "gpt_neox": (
-        "AutoModelForCausalLM",
-        config_of("gpt-neox-sequential"),
-        "gpt_neox.embed_in.weight",
-        "embed_out.weight",
-    ),
+MODELS: dict[str, tuple[str, Any]] = {
+    "gpt2": ("AutoModelForCausalLM", config_of("gpt2")),
+    "openai-gpt": ("AutoModelForCausalLM", config_of("gpt1")),
+    "gpt_neox": ("AutoModelForCausalLM", config_of("gpt-neox-sequential")),
     **{
-        kind: ("AutoModelForCausalLM", with_tie(config_of(kind)), "model.embed_tokens.weight", "lm_head.weight")
-        for kind in ("llama", "mistral", "qwen2", "qwen3", "smollm3", "gemma2", "olmo2", "phi3")
+        kind: ("AutoModelForCausalLM", with_tie(config_of(kind)))
+        for kind in ("llama", "mistral", "qwen2", "qwen3", "smollm3", "gemma2", "olmo2", "phi3", "gptj")
     },
-    "gptj": ("AutoModelForCausalLM", with_tie(config_of("gptj")), "transformer.wte.weight", "lm_head.weight"),
-    "opt": ("AutoModelForCausalLM", config_of("opt"), "model.decoder.embed_tokens.weight", "lm_head.weight"),
+    "opt": ("AutoModelForCausalLM", config_of("opt")),
     "xlnet": (
         "AutoModelForCausalLM",
         transformers.XLNetConfig(vocab_size=53, d_model=20, n_layer=2, n_head=5, d_inner=28),
-        "transformer.word_embedding.weight",
-        "lm_loss.weight",
     ),
-    "whisper": ("WhisperForConditionalGeneration", WHISPER, "model.decoder.embed_tokens.weight", "proj_out.weight"),
-    "bert": (
-        "AutoModelForMaskedLM",
-        transformers.BertConfig(**BERT),
-        "bert.embeddings.word_embeddings.weight",
-        "cls.predictions.decoder.weight",
-    ),
-    "roberta": (
-        "AutoModelForMaskedLM",
-        transformers.RobertaConfig(**BERT, max_position_embeddings=40),
-        "roberta.embeddings.word_embeddings.weight",
-        "lm_head.decoder.weight",
-    ),
+    "whisper": ("WhisperForConditionalGeneration", WHISPER),
+    **{
+        kind: (folder.heads["words"], folder.config)
+        for kind, folder in FOLDERS.items()
+        if folder.heads.get("words") == MASKED["words"]
+    },
+    **{kind: (one.kind.__name__, one.config) for kind, one in TRANSLATORS.items() if kind in MODEL_TYPES},
 }
+"""The class of transformers, and a config with the output tied to the embeddings."""
 
 ALWAYS_TIED = ("xlnet", "whisper")
 """Our models of these families have one matrix for both."""
@@ -77,15 +65,25 @@ ALWAYS_TIED = ("xlnet", "whisper")
 
 def folder_of(name: str, place: Path, other: bool) -> Any:
     """transformers' model of a file with two matrices, which are equal or not."""
-    kind, config, embedding, output = MODELS[name]
+    kind, config = MODELS[name]
     torch.manual_seed(5)
     maker = getattr(transformers, kind)
-    model = maker.from_config(config) if kind.startswith("Auto") else maker(config)
+    model = maker.from_config(deepcopy(config)) if kind.startswith("Auto") else maker(deepcopy(config))
     model.save_pretrained(place)
     tensors = load_file(place / "model.safetensors")
+    embeddings = model.get_input_embeddings().weight
+    shared = {name for name, value in model.named_parameters(remove_duplicate=False) if value is embeddings}
+    embedding = min(shared & tensors.keys())
+    output = next(f"{name}.weight" for name, one in model.named_modules() if one is model.get_output_embeddings())
+    assert output != embedding
+    if name == "gpt_neox":  # whose files name it in another way
+        output = "embed_out.weight"
     tensors[output] = tensors[embedding] + other * torch.randn_like(tensors[embedding])
     save_file(tensors, place / "model.safetensors", {"format": "pt"})
-    word_tokenizer().save(str(place / "tokenizer.json"))
+    if name in TRANSLATORS:
+        TRANSLATORS[name].tokenizer(place)
+    else:
+        word_tokenizer().save(str(place / "tokenizer.json"))
     return maker.from_pretrained(place).eval()
 
 
@@ -110,6 +108,10 @@ def test_the_matrix_of_the_file_is_used(name: str, other: bool, tmp_path: Path) 
             expected = theirs(**given).logits
             sound = given["input_features"].transpose(1, 2).contiguous()
             found = ours(sound, torch.tensor([3000]), tokens[:1]).logits
+    elif name in TRANSLATORS:
+        with torch.no_grad():
+            expected = theirs(input_ids=tokens, decoder_input_ids=tokens).logits
+            found = ours(tokens, torch.tensor([7, 7]), tokens).logits
     else:
         with torch.no_grad():
             expected, found = theirs(tokens).logits, ours(tokens).logits

@@ -170,7 +170,12 @@ class CaptionFit(CaptionWords, OutputForm):
         return DecoderNames(names, names, "reader", len(answer.tokens) + 2)
 
     def rows(self, sight: Any, model: nn.Module, answer: FitAnswer, before: int) -> list[MapRow]:
-        """Where the image is looked at for its vector."""
-        if "pool" not in sight.sites:
-            return []
-        return [MapRow(answer.title, sight["pool"].weights()[0, :, 0].float().mean(0).cpu())]
+        return vector_row(answer.title, sight)
+
+
+def vector_row(name: str, sight: Any) -> list[MapRow]:
+    """Where an image is looked at for its vector: by its pooling, its class token, or the query of a SigLIP."""
+    sites = [site for site in sight.sites if site == "pool" or site.startswith("images.")]
+    if not sites:
+        return []
+    return [MapRow(name, sight[sites[-1]].weights()[0, :, 0].float().mean(0).cpu())]

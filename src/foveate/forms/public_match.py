@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from foveate.data.images.captions import CaptionedImage
 from foveate.errors import UserError
 from foveate.forms.answers import Failure
-from foveate.forms.caption_match import CaptionFit, FitAnswer
+from foveate.forms.caption_match import CaptionFit, FitAnswer, vector_row
 from foveate.forms.form import Changes, Learned, MapRow
 from foveate.forms.image import Fitted
 from foveate.forms.label import LabelAnswer, choose_label
@@ -189,9 +189,4 @@ class PublicFit(CaptionFit):
         return DecoderNames(names, names, "reader", count)
 
     def rows(self, sight: Any, model: nn.Module, answer: Any, before: int) -> list[MapRow]:
-        """Where the image is looked at for its vector: by its class token, or by the query of a SigLIP."""
-        sites = [site for site in sight.sites if site.startswith("images.")]
-        if not sites:
-            return []
-        weights = sight[sites[-1]].weights()[0].float().mean(0)
-        return [MapRow(answer.title, weights[0].cpu())]
+        return vector_row(answer.title, sight)
