@@ -11,8 +11,8 @@ import torch
 import foveate
 from foveate.attention import Attended, attend, attend_full, causal, hooks, intercept
 from foveate.attention.call import Call
+from foveate.attention.hooks import Interceptor
 from foveate.attention.kernels import Kernel
-from foveate.errors import UserError
 
 
 def test_the_tap_makes_every_call_with_the_kernel_that_was_chosen() -> None:
@@ -41,15 +41,24 @@ def test_the_tap_makes_every_call_with_the_kernel_that_was_chosen() -> None:
     assert (second.mask, second.full, second.dropout) == (None, True, 0.5)
 
 
-def test_taps_do_not_nest_and_end_with_an_error() -> None:
-    def ignore(call: Call, kernel: Kernel) -> Attended:
-        return kernel.attend(call)
+def test_an_interceptor_inside_another_has_it_for_a_kernel() -> None:
+    order: list[str] = []
 
-    with intercept(ignore):
-        with pytest.raises(UserError, match="another look is open, here or in another thread"), intercept(ignore):
-            pass
-        assert hooks.interceptor is ignore
-    with pytest.raises(KeyError), intercept(ignore):
+    def named(name: str) -> Interceptor:
+        def note(call: Call, kernel: Kernel) -> Attended:
+            order.append(name)
+            return kernel.attend(call)
+
+        return note
+
+    outer, given = named("outer"), torch.randn(3, 5, 7)
+    expected = attend(given, given, given)
+    with intercept(outer):
+        with intercept(named("inner")):
+            assert torch.equal(attend(given, given, given), expected)
+        assert order == ["inner", "outer"]
+        assert hooks.interceptor is outer
+    with pytest.raises(KeyError), intercept(outer):
         raise KeyError
     assert hooks.interceptor is None
 
@@ -68,6 +77,7 @@ ALONE = {
         "attention/selection.py",
         # Over the words of a vocabulary or over classes, not over keys:
         "training/objectives/cross_entropy.py",
+        "decoding/beam.py",
         "decoding/ranking.py",
         "decoding/sampling.py",
         "decoding/acting.py",
@@ -77,6 +87,7 @@ ALONE = {
         "forms/pixels.py",
         "forms/label.py",
         "forms/matched_texts.py",
+        "forms/public_match.py",
         "forms/blanks.py",
         "forms/span.py",
         "tasks/completion/choices.py",

@@ -22,6 +22,9 @@ MAP = """<map name="L"><node x="3" y="5" item=""/><node x="3" y="6" item="lamp"/
 <edge node1="3,5" node2="3,6" floor="brick" wall="fish"/></map>"""
 ROUTE = {"instruction": "go to the lamp", "map": "l.xml", "path": [[3, 5, 270], [3, 5, 180], [3, 6, 180]]}
 
+ROUTES = [ROUTE | {"instruction": f"go to the lamp {number}"} for number in range(22)]
+"""Equal ones would be on one side of a split."""
+
 
 def write_episode(path: Path, **arrays: object) -> None:
     usual = {
@@ -50,11 +53,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "words.tsv").write_text("".join(words))
     (folder / "questions.tsv").write_text("".join(questions))
     (folder / "l.xml").write_text(MAP)
-    routes = [ROUTE | {"instruction": f"go to the lamp {number}"} for number in range(22)]  # equal ones are on one side
-    (folder / "routes.json").write_text(json.dumps(routes))
+    (folder / "routes.json").write_text(json.dumps(ROUTES))
     (folder / "episodes").mkdir()
     for number in range(22):
-        write_episode(folder / "episodes" / f"{number}.npz")
+        write_episode(folder / "episodes" / f"{number}.npz", pixels=np.full((3, 56, 56, 3), number, np.uint8))
     PIL.Image.new("L", (4, 400), 255).save(folder / "tall.png")
     (folder / "broken.png").write_bytes((folder / "word0.png").read_bytes()[:60])
     (folder / "text.png").write_text("no image")
@@ -177,7 +179,7 @@ def test_invalid_paths_are_left_out(
     change: dict, reason: str, files: Path, tmp_path: Path, fails: Fails, capsys
 ) -> None:
     path = files / "invalid.json"
-    path.write_text(json.dumps([ROUTE] * 22 + [ROUTE | change]))
+    path.write_text(json.dumps([*ROUTES, ROUTE | change]))
     main(["train", "walk", "--data", str(path), *SMALL, "--out", str(tmp_path / "run")])
     assert f"1 left out, the first because of {reason}" in capsys.readouterr().err
     path.write_text(json.dumps([ROUTE | change]))
@@ -193,7 +195,7 @@ def test_invalid_paths_are_left_out(
         ("[{", "{} is damaged: "),
         ([ROUTE | {"path": []}], "{} has no routes"),
         ([ROUTE | {"path": [["a", 5, 0]]}], "{} has no routes: route 1: path is "),
-        ([ROUTE | {"map": "gone.xml"}], "there is no map "),
+        ([ROUTE | {"map": "gone.xml"}], "{}, route 1: there is no file "),
         ([{"instruction": "go", "path": []}], '{} has no routes: route 1: missing value for field "map"'),
     ],
 )

@@ -122,7 +122,7 @@ def test_norms_of_queries_and_keys_cannot_be_split(name: str) -> None:
     ):
         split_layers._check(model, 2)
     with pytest.raises(UserError, match=f"devices cannot split {name}: it normalizes queries and keys"):
-        measure_part(name, {"layers": 2}, 3, 7, 2)
+        measure_part(name, model.config, 3, 7, 2)
 
 
 def test_groups_of_processes() -> None:

@@ -23,7 +23,7 @@ CASES = [
     ("bert-base", "words", "BertForMaskedLM"),
     ("bert-base", "text", "BertForSequenceClassification"),
     ("bert-base", "tokens", "BertForTokenClassification"),
-    ("bert-base", "pair", "BertForNextSentencePrediction"),
+    ("bert-base", "pair", "BertForMultipleChoice"),
     ("bert-base", "none", "BertModel"),
     ("roberta-base", "words", "RobertaForMaskedLM"),
     ("roberta-base", "text", "RobertaForSequenceClassification"),
@@ -151,9 +151,9 @@ def test_the_body_of_a_checkpoint_with_another_head(tmp_path: Path) -> None:
     assert {*body} == {name for name in words.state_dict() if not name.startswith("head.")}
     assert all(torch.equal(words.state_dict()[name], value) for name, value in body.items())
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["BertForQuestionAnswering"]}))
+    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["BertForMultipleChoice"]}))
     assert read_folder(folder, body=True).model.state_dict().keys() == body.keys()
-    with pytest.raises(UserError, match="is a BertForQuestionAnswering; foveate runs BertModel"):
+    with pytest.raises(UserError, match="is a BertForMultipleChoice; foveate runs BertModel"):
         read_folder(folder)
     (folder / "config.json").write_text(json.dumps(config | {"architectures": ["BertForSequenceClassification"]}))
     with pytest.raises(UserError, match=r"lacks the tensor 'bert\.pooler\.dense\.bias' and 3 more"):
@@ -194,5 +194,5 @@ def test_the_bias_of_words_under_either_name(tmp_path: Path) -> None:
 
 def test_roberta_has_no_pairs() -> None:
     model = foveate.create("roberta-base", **SIZES, head="pair")
-    with pytest.raises(UserError, match="RoBERTa has no head 'pair'"):
+    with pytest.raises(UserError, match="Roberta has no head 'pair' in transformers"):
         bert.key_map(model.config)

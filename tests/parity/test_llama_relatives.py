@@ -60,7 +60,7 @@ def test_windows_and_positions_of_some_layers_may_be_left_out(tmp_path: Path) ->
 REFUSED = [
     ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0}}, "has the rope_type 'dynamic'"),
     ("llama", {"rope_parameters": {"rope_type": "longrope", "factor": 2.0}}, "has the rope_type 'longrope'"),
-    ("llama", {"rope_parameters": {"rope_type": "linear"}}, "rotary positions cannot be scaled by"),
+    ("llama", {"rope_parameters": {"rope_type": "linear"}}, "rotary positions of type 'linear' cannot be scaled by"),
     ("llama", {"rope_parameters": {"full_attention": {"rope_type": "default"}}}, "unknown field 'full_attention'"),
     ("llama", {"rope_scaling": "linear"}, "has the rope_scaling 'linear', which cannot be"),
     ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5, but all of a head's width turns"),

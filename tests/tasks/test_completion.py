@@ -324,8 +324,8 @@ MISTAKES: list[tuple[str, Callable[[Path], object], str]] = [
     ),
     (
         "type",
-        lambda folder: configure(folder, model_type="mamba"),
-        "of the type 'mamba'; foveate runs gpt2",
+        lambda folder: configure(folder, model_type="mumba"),
+        "transformers .* cannot open .* model type `mumba`",
     ),
     ("type of types", lambda folder: configure(folder, model_type=["gpt2"]), r"model_type is \('gpt2',\), but must be"),
     ("number of a class", lambda folder: configure(folder, architectures=7), "architectures is 7, but must be"),
@@ -342,7 +342,7 @@ MISTAKES: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "scaled positions",
         lambda folder: configure(folder, rope_parameters={"rope_type": "yarn"}),
-        "rotary positions of type 'yarn'",
+        "rotary positions of type 'yarn' cannot be scaled by a factor of 0 ",
     ),
     (
         "type of a number",

@@ -7,11 +7,11 @@ because a context variable would break full-graph compilation.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from foveate.attention.call import Call
 from foveate.attention.kernels import Kernel
 from foveate.attention.selection import Attended
-from foveate.errors import UserError
 
 Interceptor = Callable[[Call, Kernel], Attended]
 
@@ -22,13 +22,17 @@ interceptor: Interceptor | None = None
 def intercept(function: Interceptor) -> Iterator[None]:
     """Send every attention call inside the block to `function`.
 
-    Raises UserError if another interceptor is active: they do not nest.
+    Inside the block of another interceptor, the kernel that `function` gets is that interceptor.
     """
     global interceptor
-    if interceptor is not None:
-        raise UserError("another look is open, here or in another thread: close it first, there is one at a time")
-    interceptor = function
+    outer = interceptor
+
+    def inner(call: Call, kernel: Kernel) -> Attended:
+        assert outer is not None
+        return function(call, replace(kernel, attend=lambda changed: outer(changed, kernel)))
+
+    interceptor = function if outer is None else inner
     try:
         yield
     finally:
-        interceptor = None
+        interceptor = outer

@@ -56,7 +56,10 @@ class RotaryScaling:
     def __post_init__(self) -> None:
         one_of("rotary_scaling.kind", self.kind, ("linear", "llama3", "yarn"))
         if self.factor <= 0 or self.original_length < 1 or not 0 < self.low < self.high:
-            raise UserError(f"rotary positions cannot be scaled by {self}")
+            raise UserError(
+                f"rotary positions of type '{self.kind}' cannot be scaled by a factor of {self.factor:g} from "
+                f"{self.original_length} tokens on, between {self.low:g} and {self.high:g} turns"
+            )
 
     def slowed(self, frequencies: Float[Tensor, "N"], base: float) -> Float[Tensor, "N"]:
         """The frequencies of rotations, from fast to slow."""

@@ -1,8 +1,24 @@
-"""Records what a model attends to while it runs, and measures it afterwards."""
+"""Records what a model attends to while it runs, measures it afterwards, and changes it."""
 
+from foveate.sight.changer import change
+from foveate.sight.changes import Change, Flatten, Knock, Patch, Redirect, Scale, Sharpen
 from foveate.sight.layouts import Grid, Windows
 from foveate.sight.look import look
 from foveate.sight.sight import Sight
 from foveate.sight.site import Site
 
-__all__ = ["Grid", "Sight", "Site", "Windows", "look"]
+__all__ = [
+    "Change",
+    "Flatten",
+    "Grid",
+    "Knock",
+    "Patch",
+    "Redirect",
+    "Scale",
+    "Sharpen",
+    "Sight",
+    "Site",
+    "Windows",
+    "change",
+    "look",
+]

@@ -119,7 +119,7 @@ def read_rows(path: Path) -> list[Row]:
 
 def _row(line: str) -> Row | None:
     try:
-        row = parse_json(line, METRICS)
+        row = parse_json(line, METRICS, strict=False)
     except UserError:
         return None
     step = row.get("step") if isinstance(row, dict) else None

@@ -106,9 +106,9 @@ class DualEncoder(nn.Module):
         return F.normalize(self.text_output(last), dim=-1)
 
     @property
-    def tokens(self) -> int:
+    def tokens_before(self) -> int:
         """How many tokens of an image are before its patches."""
-        return self.images.tokens
+        return self.images.tokens_before
 
     def grid_size(self, height: int, width: int) -> tuple[int, int]:
         """Rows and columns of the patches of images of this size."""

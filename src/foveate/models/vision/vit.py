@@ -136,7 +136,7 @@ class ViT(nn.Module):
         self.rotary = GridRotary(width // config.heads, config.rotary_base) if config.positions == "rotary" else None
         relative = config.layers if config.positions == "relative" else 0
         self.distances = nn.ModuleList(  # type: ignore[assignment]
-            RelativePatchPosition(config.heads, self.side - 1, self.tokens) for _ in range(relative)
+            RelativePatchPosition(config.heads, self.side - 1, self.tokens_before) for _ in range(relative)
         )
         self.stack = TransformerStack(stack_config(config))
         attends = config.pooling in ("attention", "attention-layer")
@@ -174,7 +174,7 @@ class ViT(nn.Module):
             return self.pool(encoded)
         if self.config.pooling == "token":
             return encoded[:, 0]
-        mean = encoded[:, self.tokens :].mean(1)
+        mean = encoded[:, self.tokens_before :].mean(1)
         return torch.cat([encoded[:, 0], mean], 1) if self.config.pooling == "token-mean" else mean
 
     @property
@@ -183,7 +183,7 @@ class ViT(nn.Module):
         return self.class_token, self.teacher_token, self.registers
 
     @property
-    def tokens(self) -> int:
+    def tokens_before(self) -> int:
         """How many there are."""
         return sum(token.shape[1] for token in self._prefix if token is not None)
 

@@ -1,4 +1,4 @@
-"""Records the functions of the flash-attn package.
+"""Reports the functions of the flash-attn package.
 
 They are plain functions that torch does not know. So while a look is open, each is replaced in every Python module that
 has it as an attribute. Their causal masks and windows are aligned with the last key, texts of a batch may be packed in
@@ -25,7 +25,7 @@ from foveate.attention.biases import Bias
 from foveate.attention.call import Call
 from foveate.attention.masks import Mask
 from foveate.sight.call_adapter import CallAdapter
-from foveate.sight.recorder import Recorder
+from foveate.sight.watcher import Watcher
 
 PACKAGE = "flash_attn"
 
@@ -39,11 +39,11 @@ EVERYWHERE = (-1, -1)
 
 
 @contextmanager
-def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
-    """Record calls of flash-attn while the context is open. Does nothing if the package is not imported."""
+def attach(watcher: Watcher, adapter: CallAdapter) -> Iterator[None]:
+    """Report calls of flash-attn while the context is open. Does nothing if the package is not imported."""
     library = sys.modules.get(PACKAGE)
     originals = [getattr(library, name) for name in NAMES if hasattr(library, name)]
-    wrapped = [_record_calls(function, recorder, adapter) for function in originals]
+    wrapped = [_report_calls(function, watcher, adapter) for function in originals]
     _replace_functions(originals, wrapped)
     try:
         yield
@@ -60,20 +60,24 @@ def _replace_functions(old: Sequence[Callable[..., Any]], new: Sequence[Callable
                 setattr(module, name, others[id(value)])
 
 
-def _record_calls(function: Callable[..., Any], recorder: Recorder, adapter: CallAdapter) -> Callable[..., Any]:
+def _report_calls(function: Callable[..., Any], watcher: Watcher, adapter: CallAdapter) -> Callable[..., Any]:
     signature = inspect.signature(function)
 
     @wraps(function)
     def attend(*args: Any, **kwargs: Any) -> Any:
-        if not recorder.recording:
-            recorder.skip()
+        if not watcher.watching:
+            watcher.skip()
             return function(*args, **kwargs)
-        with recorder.inside_call():
+        with watcher.inside_call():
             result = function(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         output = result[0] if isinstance(result, tuple) else result
-        recorder.record(flash_call(adapter, bound.arguments), Attended(_heads_first(output)))
+        if (changed := watcher.change(lambda: flash_call(adapter, bound.arguments))) is not None:
+            found = changed.output.reshape(_heads_first(output).shape).to(output.dtype)
+            found = _heads_first(found).reshape(output.shape)  # the same exchange of two dimensions leads back
+            return (found, *result[1:]) if isinstance(result, tuple) else found
+        watcher.record(flash_call(adapter, bound.arguments), Attended(_heads_first(output)))
         return result
 
     return attend

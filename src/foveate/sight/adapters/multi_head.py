@@ -4,6 +4,7 @@ Its intermediate results cannot be recorded, so queries, keys and values are rec
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,10 +12,31 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from foveate.attention.call import Call
+from foveate.attention.selection import weights
 from foveate.sight.call_adapter import CallAdapter
 
-Finish = Callable[[Tensor], Tensor]
-"""Computes the output of a layer (B, T, C) from the outputs of its heads (B, H, T, V)."""
+
+@dataclass
+class MultiHeadCall:
+    """What `F.multi_head_attention_forward` computes for some arguments."""
+
+    call: Call
+    finish: Callable[[Tensor], Tensor]
+    """Computes the output of the layer (B, T, C) from the outputs of its heads (B, H, T, V)."""
+    batched: bool
+    returns_weights: bool
+    average: bool
+    """Whether weights are returned as the mean of the heads."""
+
+    def result(self, outputs: Tensor, changed: Call) -> tuple[Tensor, Tensor | None]:
+        """What the function would return for other outputs of the heads, made by a changed call."""
+        output = self.finish(outputs)
+        shares = weights(changed.scores(), changed.select.sinks) if self.returns_weights else None
+        if shares is not None and self.average:
+            shares = shares.mean(1)
+        if not self.batched:
+            return output[0], None if shares is None else shares[0]
+        return output.transpose(0, 1), shares
 
 
 def multi_head_call(
@@ -44,13 +66,13 @@ def multi_head_call(
     static_v: Tensor | None = None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
-) -> tuple[Call, Finish]:
-    """The call that `F.multi_head_attention_forward` makes for these arguments, and how its output follows from it."""
+) -> MultiHeadCall:
+    """The call that `F.multi_head_attention_forward` makes for these arguments."""
     inputs = [part if part.ndim == 3 else part.unsqueeze(1) for part in (query, key, value)]
     own = (q_proj_weight, k_proj_weight, v_proj_weight)
-    weights: Any = own if in_proj_weight is None or use_separate_proj_weight else in_proj_weight.chunk(3)
+    matrices: Any = own if in_proj_weight is None or use_separate_proj_weight else in_proj_weight.chunk(3)
     biases = [None] * 3 if in_proj_bias is None else list(in_proj_bias.chunk(3))
-    q, k, v = (F.linear(part, weight, bias) for part, weight, bias in zip(inputs, weights, biases, strict=True))
+    q, k, v = (F.linear(part, weight, bias) for part, weight, bias in zip(inputs, matrices, biases, strict=True))
     examples = q.shape[1]
     if bias_k is not None and bias_v is not None:
         k, v = (torch.cat([part, extra.expand(1, examples, -1)]) for part, extra in ((k, bias_k), (v, bias_v)))
@@ -70,7 +92,7 @@ def multi_head_call(
         )  # autocast may have chosen a smaller dtype
         return F.linear(joined, out_proj_weight, out_proj_bias)
 
-    return call, finish
+    return MultiHeadCall(call, finish, query.ndim == 3, need_weights, average_attn_weights)
 
 
 def _split_heads(projected: Tensor, heads: int) -> Tensor:

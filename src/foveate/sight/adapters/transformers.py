@@ -1,4 +1,4 @@
-"""Records models of the transformers library, by wrapping the attention functions that they get from its registry.
+"""Reports the attention of models of transformers, by wrapping the functions that they get from its registry.
 
 Functions that call torch's attention are recorded there, unless heads share keys: these may be repeated or rearranged
 by then. All other functions, such as "eager", are recorded here. So are those of flash-attn, since padding and packed
@@ -17,17 +17,18 @@ from torch import Tensor
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
+from foveate.attention.selection import weights
 from foveate.sight.adapters.flash import TextPositions, packed_positions, padded_positions, with_positions
 from foveate.sight.call_adapter import CallAdapter
-from foveate.sight.recorder import Recorder
+from foveate.sight.watcher import Watcher
 
 FIRST = ("module", "query", "key", "value", "attention_mask")
 """The first arguments of every attention function of the library."""
 
 
 @contextmanager
-def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
-    """Record models of transformers while the context is open. Does nothing if the library is not imported."""
+def attach(watcher: Watcher, adapter: CallAdapter) -> Iterator[None]:
+    """Report models of transformers while the context is open. Does nothing if the library is not imported."""
     library = sys.modules.get("transformers.modeling_utils")
     registry = getattr(library, "AttentionInterface", None)
     if registry is None:
@@ -39,7 +40,7 @@ def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
         function, name = original(self, implementation, default), implementation or ""
         if name.endswith("flex_attention"):
             return function
-        return _record_calls(function, partial(_call, adapter, name), recorder)
+        return _report_calls(function, partial(_call, adapter, name), watcher, weighed=name in ("", "eager"))
 
     registry.get_interface = get_interface
     try:
@@ -48,22 +49,27 @@ def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
         registry.get_interface = original
 
 
-def _record_calls(
-    function: Callable[..., Any], make_call: Callable[[dict[str, Any]], Call | None], recorder: Recorder
+def _report_calls(
+    function: Callable[..., Any],
+    make_call: Callable[[dict[str, Any]], Call | None],
+    watcher: Watcher,
+    weighed: bool,
 ) -> Callable[..., Any]:
     signature = inspect.signature(function)
 
     @wraps(function)
     def attend(*args: Any, **kwargs: Any) -> Any:
         given = _standard_names(signature, signature.bind(*args, **kwargs).arguments)
-        if not recorder.recording:
-            recorder.skip()
+        if not watcher.watching:
+            watcher.skip()
             return function(*args, **kwargs)
         if (call := make_call(given)) is None:
             return function(*args, **kwargs)
-        with recorder.inside_call():
+        if (changed := watcher.change(lambda: call)) is not None:
+            return _result(changed, watcher.made if weighed else None, given["query"])
+        with watcher.inside_call():
             result = function(*args, **kwargs)
-        recorder.record(call, Attended(result[0].transpose(1, 2)))
+        watcher.record(call, Attended(result[0].transpose(1, 2)))
         return result
 
     return attend
@@ -74,6 +80,15 @@ def _standard_names(signature: inspect.Signature, arguments: dict[str, Any]) -> 
     more = [name for name, part in signature.parameters.items() if part.kind is part.VAR_KEYWORD]
     given = {**arguments, **(arguments.get(more[0], {}) if more else {})}
     return given | {name: given.get(own) for name, own in zip(FIRST, signature.parameters, strict=False)}
+
+
+def _result(changed: Attended, weighed: Call | None, query: Tensor) -> tuple[Tensor, Tensor | None]:
+    """What a function of the library returns: outputs (B, T, H, V), and the weights (B, H, T, S) of a given call."""
+    output = changed.output.reshape(*query.shape[:-1], -1).to(query.dtype).transpose(1, 2).contiguous()
+    if weighed is None:
+        return output, None
+    shares = weights(weighed.scores(), weighed.select.sinks)
+    return output, shares.reshape(*query.shape[:-1], -1).to(query.dtype)
 
 
 def _call(adapter: CallAdapter, name: str, given: dict[str, Any]) -> Call | None:
