@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from foveate import attention as attention
     from foveate import nn as nn
     from foveate.models import create as create
+    from foveate.sight import change as change
     from foveate.sight import look as look
     from foveate.tasks import load as load
     from foveate.tasks import train as train
@@ -24,6 +25,7 @@ choose_waiting()  # it only has an effect before torch is imported, which the na
 _find = import_late(
     __name__,
     {
+        "change": "foveate.sight",
         "create": "foveate.models",
         "load": "foveate.tasks",
         "look": "foveate.sight",
@@ -33,7 +35,7 @@ _find = import_late(
     },
 )
 
-__all__ = ["UserError", "__version__", "attention", "create", "load", "look", "nn", "recipe", "train"]
+__all__ = ["UserError", "__version__", "attention", "change", "create", "load", "look", "nn", "recipe", "train"]
 
 
 def __getattr__(name: str) -> Any:

@@ -320,11 +320,11 @@ def test_a_model_of_our_own() -> None:
     lengths = torch.tensor([9, 6])
     with torch.no_grad():
         plain = model(source, lengths, target).logits
-        with change(model, {"decoder.*.cross": Knock(1)}), look(model) as sight:
+        with change(model, {"*.cross": Knock(1)}), look(model) as sight:
             found = model(source, lengths, target).logits
         layers = [module for name, module in model.named_modules() if name.endswith(".cross")]
         for layer in layers:
-            layer.output.weight.unflatten(1, (layer.heads, -1))[:, 1] = 0
+            layer.output.weight.unflatten(1, (-1, layer.value_width))[:, 1] = 0
         torch.testing.assert_close(found, model(source, lengths, target).logits, atol=1e-5, rtol=0)
     assert not torch.allclose(found, plain, atol=1e-3)
     cross = [site for site in sight.sites if site.endswith("cross")]
@@ -362,9 +362,8 @@ def test_errors() -> None:
         Patch(sight["first"])
     with pytest.raises(
         UserError, match=r"second has keys of shape \(2, 6, 9, 5\) here and \(2, 6, 11, 5\) in the look"
-    ):
-        with change(model, {"second": Patch(sight["first"], keys=True)}):
-            model(parts[0], *(part[:, :, :9] for part in parts[1:]))
+    ), change(model, {"second": Patch(sight["first"], keys=True)}):
+        model(parts[0], *(part[:, :, :9] for part in parts[1:]))
     for first, second in zip(untouched, model(*parts), strict=True):
         assert torch.equal(first, second)
 
