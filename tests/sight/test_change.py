@@ -360,9 +360,10 @@ def test_errors() -> None:
         model(*parts)
     with pytest.raises(UserError, match=r"say what to put in: Patch\(site, queries=True\)"):
         Patch(sight["first"])
-    with pytest.raises(
-        UserError, match=r"second has keys of shape \(2, 6, 9, 5\) here and \(2, 6, 11, 5\) in the look"
-    ), change(model, {"second": Patch(sight["first"], keys=True)}):
+    with (
+        pytest.raises(UserError, match=r"second has keys of shape \(2, 6, 9, 5\) here and \(2, 6, 11, 5\) in the look"),
+        change(model, {"second": Patch(sight["first"], keys=True)}),
+    ):
         model(parts[0], *(part[:, :, :9] for part in parts[1:]))
     for first, second in zip(untouched, model(*parts), strict=True):
         assert torch.equal(first, second)

@@ -2,6 +2,7 @@
 
 from foveate.sight.changer import change
 from foveate.sight.changes import Change, Flatten, Knock, Patch, Redirect, Scale, Sharpen
+from foveate.sight.effects import Effects, effects
 from foveate.sight.layouts import Grid, Windows
 from foveate.sight.look import look
 from foveate.sight.sight import Sight
@@ -9,6 +10,7 @@ from foveate.sight.site import Site
 
 __all__ = [
     "Change",
+    "Effects",
     "Flatten",
     "Grid",
     "Knock",
@@ -20,5 +22,6 @@ __all__ = [
     "Site",
     "Windows",
     "change",
+    "effects",
     "look",
 ]

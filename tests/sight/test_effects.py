@@ -1,0 +1,85 @@
+"""What heads do to a number: estimates against differences, and exact effects against models without the head."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import foveate
+from foveate.errors import UserError
+from foveate.sight import Scale, change, effects
+
+transformers = pytest.importorskip("transformers")
+
+
+def translator() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    torch.manual_seed(3)
+    model = foveate.create("transformer-tiny", src_vocab=31, tgt_vocab=29).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+    return model, (torch.randint(4, 29, (1, 9)), torch.tensor([9]), torch.randint(4, 29, (1, 7)))
+
+
+def gpt() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    torch.manual_seed(3)
+    config = transformers.GPT2Config(n_layer=2, n_head=3, n_embd=24, vocab_size=53, n_positions=64)
+    return transformers.GPT2LMHeadModel(config).eval(), (torch.randint(3, 53, (1, 9)),)
+
+
+@pytest.mark.parametrize("made", [translator, gpt])
+def test_every_head(made) -> None:
+    model, inputs = made()
+    model.double()
+
+    def measure() -> Tensor:
+        return model(*inputs).logits[0, -1].log_softmax(-1)[5]
+
+    found = effects(model, measure, exact=None)
+    whole = float(measure().detach())
+    assert found.value == pytest.approx(whole, abs=1e-5)
+    heads = [(site, head) for site, part in found.estimates.items() for head in range(len(part))]
+    assert found.exact.keys() == set(heads)
+    assert all(part.any() for part in found.estimates.values())
+    for site, head in heads:
+        with torch.no_grad(), change(model, {site: Scale(0.0, head)}):
+            assert found.exact[site, head] == pytest.approx(float(measure()) - whole, abs=1e-6)
+        small = 1e-4
+        with torch.no_grad(), change(model, {site: Scale(1 - small, head)}):
+            down = float(measure())
+        with torch.no_grad(), change(model, {site: Scale(1 + small, head)}):
+            up = float(measure())
+        assert found.estimates[site][head] == pytest.approx((down - up) / (2 * small), abs=1e-4)
+    sizes = [abs(size) for *_, size in found.largest(5)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == max(map(abs, found.exact.values()))
+
+
+def test_the_largest_ones_alone_and_whole_sites() -> None:
+    model, inputs = translator()
+
+    def measure() -> Tensor:
+        return model(*inputs).logits.log_softmax(-1)[0, :, 5].sum()
+
+    found = effects(model, measure, sites="*.cross", exact=2)
+    assert len(found.exact) == 2
+    assert all(site.endswith(".cross") for site in found.estimates)
+    estimated = {(site, head): abs(size) for site, part in found.estimates.items() for head, size in enumerate(part)}
+    assert {*found.exact} == {*sorted(estimated, key=lambda place: -float(estimated[place]))[:2]}
+    of_sites = effects(model, measure, exact=None, of="sites")
+    assert of_sites.exact.keys() == {(site, None) for site in of_sites.estimates}
+    assert effects(model, measure, exact=0).exact == {}
+
+
+def test_numbers_that_cannot_be_used() -> None:
+    model, inputs = translator()
+
+    def without_gradients() -> Tensor:
+        with torch.no_grad():
+            return model(*inputs).logits.sum()
+
+    with pytest.raises(UserError, match="runs the model without gradients"):
+        effects(model, without_gradients)
+    with pytest.raises(UserError, match=r"gives one number, not a tensor of shape \(1, 7, 29\)"):
+        effects(model, lambda: model(*inputs).logits)
+    with pytest.raises(UserError, match="no module that attends has a path like third"):
+        effects(model, lambda: model(*inputs).logits.sum(), sites="third")
