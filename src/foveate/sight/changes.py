@@ -210,7 +210,7 @@ def _factors(heads: Chosen, factor: float, call: Call, where: Where, others: flo
     if isinstance(heads, slice):
         heads = range(count)[heads]
     wanted = [heads] if isinstance(heads, int) else heads
-    found = torch.full((count,), factor if wanted is None else others)
+    found = torch.full((count,), factor if wanted is None else others, dtype=call.queries.dtype)
     for head in wanted or ():
         if not -count <= head < count:
             raise UserError(f"{where.site} has {count} heads, 0 to {count - 1}: there is no head {head}")
