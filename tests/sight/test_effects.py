@@ -43,7 +43,7 @@ def test_every_head(made) -> None:
     for site, head in heads:
         with torch.no_grad(), change(model, {site: Scale(0.0, head)}):
             assert found.exact[site, head] == pytest.approx(float(measure()) - whole, abs=1e-6)
-        small = 1e-4
+        small = 1e-6
         with torch.no_grad(), change(model, {site: Scale(1 - small, head)}):
             down = float(measure())
         with torch.no_grad(), change(model, {site: Scale(1 + small, head)}):
