@@ -31,7 +31,8 @@ def find_grid(model: Any, inputs: Mapping[str, Any]) -> GridFinder:
     if "pixels" not in inputs or not hasattr(model, "grid_size"):
         return grid_of
     rows, columns = model.grid_size(*inputs["pixels"].shape[-2:])
-    most = max(2, getattr(model, "tokens", 0))
+    tokens = getattr(model, "tokens", 0)  # a number, or the tokens themselves
+    most = max(2, tokens if isinstance(tokens, int) else tokens.shape[1])
     return lambda places: (
         (rows, columns, places - rows * columns) if 0 <= places - rows * columns <= most else grid_of(places)
     )

@@ -12,7 +12,7 @@ from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError, unknown
 from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import head_of, header_of, is_public
+from foveate.interop.public_folder import head_of, header_of, is_public, reads_sounds
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.checkpoint import ImageFolders, reads_images
 from foveate.tasks.recipe import Recipe
@@ -48,10 +48,10 @@ def opener(folder: Path) -> Any:
             return MatcherFolders(folder)
         if reads_images(folder):
             return ImageFolders(folder)
-        if header_of(folder).model_type == "whisper":
-            from foveate.tasks.hf import whisper
+        if reads_sounds(header_of(folder).model_type):
+            from foveate.tasks.hf.sounds import SoundFolders
 
-            return whisper.opener(folder)
+            return SoundFolders(folder)
         from foveate.tasks.hf import openers
 
         return openers.opener(folder)
@@ -119,5 +119,5 @@ class Runs:
                     f"probably they are of two different models"
                 )
         model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        kind = skill_class(self.task)
+        kind = skill_class(self.task, processor)
         return kind(self.task, recipe, model, processor, found.files.description, Path(folder))

@@ -68,6 +68,11 @@ class Skill:
     def __post_init__(self) -> None:
         check_weights(self.model, self.name)
 
+    @classmethod
+    def suited(cls, processor: Processor) -> "type[Skill]":
+        """The class of models with these forms, where some need another one."""
+        return cls
+
     # -- what it is
 
     @property
@@ -432,6 +437,6 @@ class Skill:
             run_dir.save(folder, self.description, self.model.state_dict(), self.processor.files())
 
 
-def skill_class(task: Task) -> type[Skill]:
-    """The class of a task's models in use."""
-    return Skill if task.skill is None else task.skill()
+def skill_class(task: Task, processor: Processor) -> type[Skill]:
+    """The class of a task's models in use, with these forms."""
+    return (Skill if task.skill is None else task.skill()).suited(processor)

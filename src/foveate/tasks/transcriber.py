@@ -2,22 +2,35 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 
 from foveate.contracts import Picture
 from foveate.data.sounds.cutting import cut_at_silences
+from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.stream import Read, sounds_from_pipe
+from foveate.forms.grids import find_grid
+from foveate.forms.processor import Processor
 from foveate.forms.sound import Heard
 from foveate.forms.transcripts import TranscriptAnswer, join_parts
-from foveate.forms.word_times import TimedWord, word_times
+from foveate.forms.whisper import WhisperText
+from foveate.forms.word_times import TimedWord
 from foveate.tasks.skill import Skill
 
 
 @dataclass(repr=False)
 class Transcriber(Skill):
     """What is read are sounds of any length; those that are longer than all of the training are cut."""
+
+    @classmethod
+    def suited(cls, processor: Processor) -> type[Skill]:
+        if not isinstance(processor.writes, WhisperText):
+            return cls
+        from foveate.tasks.hf.whisper import WhisperTranscriber
+
+        return WhisperTranscriber
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,11 +73,9 @@ class Transcriber(Skill):
         reads, writes = self.processor.reads, self.processor.writes
         found, offset = [], 0.0
         for part, answer in zip(parts, answers, strict=True):
-            answer.times = []
-            if words := writes.words(answer):
-                inputs = {**reads.tensors([part])[0], **writes.teach(answer)}
-                weights = writes.alignment(self.watch(inputs, writes.attending), answer)
-                answer.times = [one for one in word_times(weights, words, part.seconds) if one.word.strip()]
+            inputs = {**reads.tensors([part])[0], **writes.teach(answer)}
+            timed = writes.timed_words(answer, partial(self.watch, inputs, writes.attending))
+            answer.times = [one for one in timed if one.word.strip()]
             found += [one.later(offset) for one in answer.times]
             offset += part.seconds
         return found
@@ -99,5 +110,14 @@ class Transcriber(Skill):
         return [*long, *super().notes(examples)]
 
     def picture(self, answer: TranscriptAnswer) -> Picture | None:
-        """The whole sound, above where the model looked when it wrote the whole text."""
-        return super().picture(replace(answer, tokens=self.processor.writes.tokenizer.encode([answer.text])[0]))
+        """The whole sound, above where the model looked when it wrote the whole text; or the first of its parts, where
+        the model reads no longer ones."""
+        writes = self.processor.writes
+        if writes.whole:
+            return super().picture(replace(answer, tokens=writes.tokenizer.encode([answer.text])[0]))
+        first, reads = answer.parts[0], self.processor.reads
+        sound = reads.open(answer.given).sound
+        heard = Heard(Waveform(sound.samples[: round(first.seconds * sound.rate)], sound.rate), reads)
+        inputs = {**reads.tensors([heard])[0], **writes.teach(first)}
+        found = self._picture_of(heard, first, self.watch(inputs, writes.attending), find_grid(self.model, inputs))
+        return None if found is None else found()

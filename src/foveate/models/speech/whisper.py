@@ -53,6 +53,8 @@ class WhisperConfig:
     """Positions of the encoder, each of two frames: 1,500 are 30 seconds."""
     max_length: int = 448
     """Positions of the decoder."""
+    windows: bool = False
+    """Sounds are padded with silence to windows of 30 seconds, and written in tokens, as by the public models."""
     ctc: bool = False
     """Whether the encoder has an output layer for joint training with CTC."""
     dropout: float = 0.0
