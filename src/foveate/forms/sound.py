@@ -24,7 +24,6 @@ from foveate.contracts import Picture
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.sounds.files import Waveform, decode_sound, read_sound
 from foveate.data.sounds.filter_banks import FilterBanks
-from foveate.data.sounds.labelled import LabelledSound
 from foveate.data.sounds.spectrograms import LogMel, SpecAugment, normalize
 from foveate.errors import UserError
 from foveate.forms.form import Changes, InputForm, Learned, MapRow, Naming
@@ -183,10 +182,6 @@ class SpokenSound(Sound):
                 f"{dataset.name}: the spectrograms take {size / 1e9:.0f} GB, more than {LARGEST / 1e9:.0f}: "
                 "lower --bands, or leave sounds out"
             )
-
-    def why_unfit(self, sound: LabelledSound) -> str | None:
-        """Why nothing can be learned from a sound; None for all others."""
-        return None
 
     def cost(self, prepared: np.ndarray) -> int:
         """Frames."""

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from foveate.contracts import Generator
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.sounds.files import Waveform
-from foveate.data.sounds.labelled import LabelledSound
 from foveate.data.sounds.spectrograms import SpecAugment
 from foveate.data.sounds.whisper_features import RATE, SECONDS, WhisperFeatures
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
@@ -103,11 +102,6 @@ class WhisperSound(SpokenSound):
         found: WhisperSound = trained.with_settings(self)
         return found
 
-    def why_unfit(self, sound: LabelledSound) -> str | None:
-        if sound.seconds <= SECONDS:
-            return None
-        return f"{sound.path} lasts {sound.seconds:,.1f} seconds, and a Whisper learns from {SECONDS} at most"
-
     def sizes(self) -> dict[str, int]:
         return {"bands": self.features.bands}
 
@@ -116,9 +110,14 @@ class WhisperSound(SpokenSound):
         return self.features(sound)
 
     def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
-        """Spectrograms in half precision, without the silence behind their sounds."""
+        """Spectrograms in half precision, without the silence behind their sounds; none of longer ones."""
         self.check_memory(dataset, self.features.bands)
-        return Prepared([self._audible(one.read()).astype(np.float16) for one in dataset], range(len(dataset)))
+        kept = [number for number, one in enumerate(dataset) if one.seconds <= SECONDS]
+        left = (
+            f"{dataset.name}: {len(dataset) - len(kept):,} last more than {SECONDS} seconds, and are not learned from"
+        )
+        found = [self._audible(dataset[number].read()).astype(np.float16) for number in kept]
+        return Prepared(found, kept, left if len(kept) < len(dataset) else "")
 
     def _audible(self, sound: Waveform) -> Float32[np.ndarray, "S F"]:
         return self.spectrogram(sound)[: math.ceil(sound.seconds * FRAMES) + BLURRED]

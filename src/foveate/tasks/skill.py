@@ -28,6 +28,7 @@ from foveate.forms.image import map_weights
 from foveate.forms.inputs import as_text, check_length, make_title
 from foveate.forms.processor import Processor
 from foveate.inference.cpu import Precision, optimize_for_cpu
+from foveate.interop.public_folder import is_public
 from foveate.nn import attends, longest_sequence
 from foveate.sight import Sight
 from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows
@@ -432,7 +433,10 @@ class Skill:
         run_dir.save_unfinished(folder, self.description, self.processor.files())
 
     def save(self, folder: Path | str) -> None:
-        """Write everything that `load` needs. Raises UserError while a training is running in the folder."""
+        """Write everything that `load` needs. Raises UserError while a training is running in the folder, and for a
+        model of a Hugging Face folder."""
+        if self.folder is not None and is_public(self.folder):
+            raise UserError(f"{self.folder} is a folder of Hugging Face's: copy it to {folder}")
         with lock_to_save(Path(folder)):
             run_dir.save(folder, self.description, self.model.state_dict(), self.processor.files())
 

@@ -1,16 +1,15 @@
 """Transcription: a model writes what is said in a sound, one character after the other."""
 
-from functools import partial
 from typing import Any
 
-from foveate.data.sounds.labelled import LabelledSound, labelled_sounds
+from foveate.data.sounds.labelled import labelled_sounds
 from foveate.forms.ctc import SpelledTranscript
 from foveate.forms.sound import SpokenSound
 from foveate.forms.transcripts import Transcript, why_too_long
 from foveate.forms.waves import SpokenWaves
 from foveate.forms.whisper import WhisperSound, WhisperText
 from foveate.models.speech.wav2vec2 import Wav2Vec2Config
-from foveate.tasks.recipe import FileExamples, Recipe
+from foveate.tasks.recipe import FileExamples
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.sounds import HeardWeights
 from foveate.tasks.task import Task
@@ -34,10 +33,6 @@ def _forms_for(reads: Any, writes: Any, architecture: Any) -> tuple[Any, Any]:
     return own[0]().with_settings(reads), own[1]().with_settings(writes)
 
 
-def _problem(recipe: Recipe, sound: LabelledSound) -> str | None:
-    return why_too_long(sound) or recipe.reads.why_unfit(sound)
-
-
 TASK = Task(
     name="transcribe",
     about="Train a model that writes what is said in sounds.",
@@ -47,7 +42,7 @@ TASK = Task(
     writes=Transcript(),
     objective=JointCTC(label_smoothing=0.05),
     forms_for=_forms_for,
-    read=lambda paths, recipe: labelled_sounds(paths, problem_of=partial(_problem, recipe), spoken=True),
+    read=lambda paths, recipe: labelled_sounds(paths, problem_of=why_too_long, spoken=True),
     files="TABLE",
     layout="Your own sounds: a table with sound<TAB>text on each line.",
     examples=FileExamples(batch=6000, validation_examples=200),
