@@ -29,6 +29,13 @@ ANSWERING = [case for case in CASES if case[1] != "none"]
 
 SILENT = Console(file=StringIO())
 
+AUTO = {
+    "whisper": transformers.AutoModelForSpeechSeq2Seq,
+    "words": transformers.AutoModelForCTC,
+    "label": transformers.AutoModelForAudioClassification,
+}
+"""What transformers opens a Whisper with, and the other models by their heads."""
+
 TOKENS = [257, 258, 41, 52, 63]
 """What a Whisper has written."""
 
@@ -225,6 +232,10 @@ def test_trainings_begin_from_it(
     main(["export", str(tmp_path / "run"), "--out", str(tmp_path / "back")])
     path = str(sounds(place)[0][0])
     assert foveate.load(tmp_path / "back").run(path).line == skill.run(path).line
+    written_head = {done: head for head, done in TASK_OF.items()}[task]
+    again = AUTO[name if name == "whisper" else written_head].from_pretrained(tmp_path / "back").eval()
+    for found, right in logits_of(name, written_head, tmp_path / "back", again, sounds(place)):
+        torch.testing.assert_close(found, right, atol=SOUND_FOLDERS[name].close, rtol=0)
 
 
 @pytest.mark.parametrize(("name", "head"), CASES)
@@ -236,9 +247,7 @@ def test_it_is_written_back(name: str, head: str, place: Path, tmp_path: Path) -
             main(["export", str(folder), "--out", str(tmp_path / "back")])
         return
     main(["export", str(folder), "--out", str(tmp_path / "back")])
-    kind = transformers.AutoModelForSpeechSeq2Seq if SOUND_FOLDERS[name].kind == "whisper" else None
-    kind = kind or {"words": transformers.AutoModelForCTC, "label": transformers.AutoModelForAudioClassification}[head]
-    again = kind.from_pretrained(tmp_path / "back").eval()
+    again = AUTO[name if name == "whisper" else head].from_pretrained(tmp_path / "back").eval()
     extractor = transformers.AutoFeatureExtractor.from_pretrained(tmp_path / "back")
     inputs = SOUND_FOLDERS[name].inputs(sounds(place)[0][1])
     own = dict(extractor(sounds(place)[0][1], sampling_rate=16_000, return_tensors="pt"))
@@ -247,3 +256,19 @@ def test_it_is_written_back(name: str, head: str, place: Path, tmp_path: Path) -
     for part, value in inputs.items():
         torch.testing.assert_close(own[part], value)
     torch.testing.assert_close(expected(again, own), expected(theirs, inputs), atol=SOUND_FOLDERS[name].close, rtol=0)
+
+
+REFUSED = [(*case, task) for case in CASES for task in TASK_OF.values() if (*case, task) not in starts()]
+
+
+@pytest.mark.parametrize(("name", "head", "task"), REFUSED)
+def test_other_tasks_refuse_it_in_one_line(
+    name: str, head: str, task: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, _ = written(name, head, place)
+    data = table(place, {"transcribe": "words", "classify-sound": "label"}[task])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        main(["train", task, "--data", str(data), "--from", str(folder), "--out", str(tmp_path / "run")])
+    assert stop.value.code == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1

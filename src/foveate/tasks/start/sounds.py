@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import nn
 
+from foveate.errors import UserError
 from foveate.forms.label import Label
 from foveate.forms.processor import Processor
 from foveate.tasks.hf.sounds import read_form, written_form
@@ -37,8 +38,7 @@ class HeardWeights(AllWeights):
         return replace(FINE_TUNING) if self._run(recipe) is None else super().training(recipe)
 
     def check(self, recipe: Any) -> None:
-        if not self._is_body(recipe):
-            super().check(recipe)
+        check_family(recipe) if self._is_body(recipe) else super().check(recipe)
 
     def sizes(self, recipe: Any) -> dict[str, int]:
         """Those of the forms, which new characters make larger."""
@@ -69,6 +69,16 @@ class SoundBody(Body):
     def training(self, recipe: Any) -> Training | None:
         return replace(FINE_TUNING) if recipe.weights.run is None else super().training(recipe)
 
+    def check(self, recipe: Any) -> None:
+        check_family(recipe)
+
     def processor(self, recipe: Any, kind: Any) -> Any:
         start = recipe.weights
         return None if start.run is not None else Processor(read_form(start.folder, start.config, label=True), Label())
+
+
+def check_family(recipe: Any) -> None:
+    """Raise UserError for the body of another family, whose way to read is not known, before any data is read."""
+    start, own = recipe.weights, recipe.preset.family
+    if start.family != own:
+        raise UserError(f"{recipe.start} is a {start.family}, which no {own} can begin from")
