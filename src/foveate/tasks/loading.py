@@ -80,10 +80,12 @@ class ProcessorOf:
         """The same for another task."""
         return ProcessorOf(find_task(name))
 
-    def load(self, folder: Path) -> Processor:
-        """The processor of a run folder. Raises UserError for whatever is missing or damaged."""
+    def load(self, folder: Path, recipe: Recipe | None = None) -> Processor:
+        """The processor of a run folder, whose recipe may be known. Raises UserError for whatever is missing or
+        damaged."""
         upgrade: Callable[[Path], Mapping[str, Any]] = lambda place: upgrade_processor(self.task.name, place)  # noqa: E731
-        recipe = self.task.from_json(describe(run_dir.load(folder)).recipe, str(folder / run_dir.CONFIG))
+        if recipe is None:
+            recipe = self.task.from_json(describe(run_dir.load(folder)).recipe, str(folder / run_dir.CONFIG))
         return load_processor(type(recipe.reads), type(recipe.writes), folder, upgrade)
 
 
@@ -108,7 +110,7 @@ class Runs:
         """The model of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
         found = load_run(folder, device)
         recipe = self.task.from_json(describe(found.files).recipe, found.where)
-        saved = ProcessorOf(self.task).load(found.files.folder)
+        saved = ProcessorOf(self.task).load(found.files.folder, recipe)
         processor = Processor(saved.reads.with_settings(recipe.reads), saved.writes.with_settings(recipe.writes))
         for name, size in processor.sizes().items():
             built = found.description.architecture.get(name, size)
