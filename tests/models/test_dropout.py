@@ -122,6 +122,7 @@ PLACES = {
     "transformer-encoder": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 1 12": 1},
     "vgg": {"head.dropout 3 19": 2},
     "vit": {"stack.dropout 3 97 12": 1, **blocks("stack.blocks", 2, 97)},
+    "wav2vec2": {"dropout 3 7 12": 3, **blocks("blocks", 2, 7)},
     "whisper": {
         "dropout 3 12 12": 1,
         "dropout 3 5 12": 1,

@@ -26,6 +26,7 @@ READ_ELSEWHERE = {
     "condition_dropout": "how often a condition is hidden, where one is given",
     "antialias": "how positions are interpolated, for images of other sizes",
     "head": "what is predicted, which a task decides",
+    "windows": "how sounds are read and words are written, which a task decides",
 }
 """Fields that something else than the model reads, or that need larger inputs than these."""
 

@@ -64,10 +64,21 @@ SMALL = {
     "detail": 2,
     "denoising": None,
     "classifier": 31,
+    "position_kernel": 4,
+    "position_groups": 2,
+    "label_width": 9,
+    "mask_share": 0.5,
+    "mask_length": 3,
 }
 """Sizes for tests, by the name of the field."""
 
-STAGES = {"blocks": (1, 2, 1, 1, 1, 1, 1), "widths": (10, 14, 22, 26, 34, 38, 46)}
+STAGES = {
+    "blocks": (1, 2, 1, 1, 1, 1, 1),
+    "widths": (10, 14, 22, 26, 34, 38, 46),
+    "convolution_widths": (7, 9, 5, 6, 8, 11, 10),
+    "kernels": (5, 3, 2, 1, 1, 2, 1),
+    "strides": (2, 1, 2, 1, 1, 1, 1),
+}
 """Sizes for tests of fields that have one for each stage: as many of them as a preset has stages."""
 
 UNSCORED = {"score_scale": None, "score_cap": None}
@@ -115,6 +126,12 @@ SOUNDS = {
     "source_lengths": torch.tensor([23, 14, 9]),
 }
 """What models that write the words of a sound are given."""
+
+WAVES = {
+    "source": torch.randn(3, 39, generator=torch.Generator().manual_seed(9)),
+    "source_lengths": torch.tensor([39, 27, 15]),
+}
+"""What models that read the samples of a sound are given: they keep 7, 4 and 1 places."""
 
 ENDS = {"source": "source_lengths", "tokens": "lengths", "spellings": "lengths"}
 """Which input tells where another ends: behind that is padding, which nothing may depend on."""
@@ -200,6 +217,8 @@ class Variant:
         examples = {**EXAMPLES, "pixels": IMAGES.get(PRESETS[self.preset].family, EXAMPLES["pixels"])}
         if "bands" in field_types(type(self.config)):
             examples.update(SOUNDS)
+        if "convolution_widths" in field_types(type(self.config)):
+            examples.update(WAVES)
         if getattr(self.config, "head", None) != "tokens":
             del examples["spellings"]
         return {name: examples[name].clone() for name in names if name in examples}

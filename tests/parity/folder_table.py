@@ -70,6 +70,23 @@ def error_of(kind: str, place: Path) -> tuple[float, bool]:
     return worst, back
 
 
+def error_of_sounds(kind: str, place: Path) -> tuple[float, bool]:
+    """The same for a kind of model that reads sounds, over all of its folders."""
+    from sound_folders import RATE, SOUND_FOLDERS, write_sound
+    from test_every_sound_folder import logits_of
+
+    worst, back = 0.0, False
+    samples = write_sound(place / "sound.wav", RATE, 3)
+    for name, one in SOUND_FOLDERS.items():
+        for head in one.heads if one.kind == kind else ():
+            folder = place / f"{name}-{head}"
+            theirs = one.write(head, folder)
+            ((found, expected),) = logits_of(name, head, folder, theirs, [(place / "sound.wav", samples)])
+            worst = max(worst, float((found - expected).abs().max()))
+            back |= is_written(kind, read_config(folder)[1])
+    return worst, back
+
+
 def cells(kind: str) -> list[str]:
     """The cells of a row, but for what must be measured."""
     named = ", ".join(f"`{name}`" for name in tasks_of(kind))
@@ -83,8 +100,8 @@ def page() -> str:
     with tempfile.TemporaryDirectory() as place:
         for kind in MODEL_TYPES:
             own = ["", "see its page"]
-            if kind in FOLDERS:
-                error, back = error_of(kind, Path(place))
+            if kind in FOLDERS or layout_of(kind).feature_extractor:
+                error, back = (error_of if kind in FOLDERS else error_of_sounds)(kind, Path(place))
                 own = ["yes" if back else "no", f"{error:.0e}"]
             lines.append("| " + " | ".join([*cells(kind), *own]) + " |")
     return TEMPLATE.read_text(encoding="utf-8").replace("{table}", "\n".join(lines))

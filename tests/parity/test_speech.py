@@ -79,9 +79,10 @@ def test_audio_transformer_as_transformers(frames: int) -> None:
     reference = randomize(transformers.ASTForAudioClassification(config))
     sizes = {"classes": 7, "bands": 13, "frames": frames, "patch": 5, "stride": 3, "epsilon": 1e-12}
     model = randomize(create("audio-transformer", **sizes, width=12, heads=3, feedforward=11, layers=2))
-    theirs = audio_keys.transformers(model.config, model.state_dict())
+    key_map = audio_keys.key_map(model.config)
+    theirs = key_map.to_public(model.state_dict())
     load(reference, theirs)
-    back = audio_keys.foveate(model.config, theirs)
+    back = key_map.to_ours(theirs)
     assert back.keys() == model.state_dict().keys()
     for name, value in model.state_dict().items():
         assert torch.equal(back[name], value)
@@ -93,7 +94,7 @@ def test_audio_transformer_as_transformers(frames: int) -> None:
     (expected * weights).sum().backward()
     gradients = {name: parameter.grad for name, parameter in reference.named_parameters()}
     own = {name: parameter.grad for name, parameter in model.named_parameters()}
-    for name, gradient in audio_keys.transformers(model.config, own).items():
+    for name, gradient in key_map.to_public(own).items():
         assert_same(gradient, gradients[name])
 
 

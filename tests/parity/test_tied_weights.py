@@ -90,7 +90,8 @@ def folder_of(name: str, place: Path, other: bool) -> Any:
 def test_every_family_that_predicts_words_is_compared() -> None:
     layouts = {kind: layout_at(name) for kind, name in MODEL_TYPES.items()}
     words = {kind for kind, layout in layouts.items() if "words" in layout.architectures.values()}
-    assert words == MODELS.keys()
+    spelled = {kind for kind in words if layouts[kind].family == "wav2vec2"}  # by CTC, without embeddings
+    assert words - spelled == MODELS.keys()
 
 
 @pytest.mark.parametrize("other", [False, True])

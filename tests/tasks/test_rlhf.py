@@ -27,8 +27,9 @@ from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.reward import TASK as REWARD
 from foveate.tasks.rlhf import TASK, sentences_of
+from foveate.tasks.skill import skill_class
 from foveate.tasks.tuning.common import rewards
-from foveate.tasks.tuning.rollouts import distinct, write
+from foveate.tasks.tuning.rollouts import distinct, token_log_probs, write
 from foveate.training import Interrupted, Training
 from foveate.training.objectives.preferences import (
     BradleyTerry,
@@ -291,6 +292,26 @@ def test_losses_by_hand() -> None:
     loss = PolicyGradient()(Output(torch.zeros(1, 2, 4)), Batch({}, targets, torch.ones(1).long(), ""))
     assert float(loss.total.detach()) == pytest.approx(2 * math.log(4))
     assert distinct(["a b c", "a b d"]) == 75
+
+
+def test_the_base_of_low_rank_updates_is_the_model_without_them(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """No second copy of the weights: the reference of each pair is that of the language model to begin from."""
+    splits = Splits(pairs(), pairs(), pairs())
+    recipe = DPO.recipe(start=folders[0], out=tmp_path / "run", lora=2, batch=200)
+    lesson = Lesson(DPO, recipe)
+    model = lesson.model_of({}).train()
+    for name, parameter in model.named_parameters():
+        if name.endswith(".up"):
+            torch.nn.init.normal_(parameter)
+    forms = lesson.processor_of(splits.train)
+    skill: Any = skill_class(DPO, forms)(DPO, recipe, model, forms, lesson.description(model))
+    batch = next(iter(skill.batches(splits.train).epoch(0)))
+    assert "author" not in skill.__dict__
+    assert model.training
+    expected = token_log_probs(skill.author.model, batch.inputs, batch.labels).sum(1)
+    torch.testing.assert_close(batch.targets["reference"], expected, atol=1e-4, rtol=0)
+    own = token_log_probs(model.eval(), batch.inputs, batch.labels).sum(1)
+    assert float((own - expected).abs().max()) > 0.1
 
 
 def test_low_rank_updates_tune(folders: tuple[Path, Path], tmp_path: Path) -> None:

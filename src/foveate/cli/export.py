@@ -19,6 +19,7 @@ from foveate.tasks.export.adapter import export_adapter
 from foveate.tasks.export.cloze import export_cloze, fills_in_words
 from foveate.tasks.export.images import export_images, exports_images
 from foveate.tasks.export.labels import export_labels, gives_labels
+from foveate.tasks.export.sounds import export_sounds, exports_sounds
 from foveate.tasks.export.translators import export_translator, is_translator
 
 
@@ -28,8 +29,9 @@ class Export:
 
     As a Hugging Face folder, which transformers loads with the same logits: a GPT, GPT-NeoX, Llama or a relative of
     these, a BERT that labels texts, pairs or words, a GPT that labels texts, a BERT or XLNet that fills in words, a
-    Transformer or T5 that translates, or a vision Transformer, Swin, ConvNeXt, ResNet or DETR. As an ONNX file: a
-    language model, a BERT or a classifier of images. As an adapter of peft: the low-rank updates of a classifier that
+    Transformer or T5 that translates, a vision Transformer, Swin, ConvNeXt, ResNet or DETR, or a Whisper, wav2vec 2.0
+    or audio spectrogram Transformer that began from such a folder. As an ONNX file: a language model, a BERT or a
+    classifier of images. As an adapter of peft: the low-rank updates of a classifier that
     was trained with --lora."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
@@ -62,6 +64,7 @@ def main(arguments: Sequence[str]) -> None:
         (fills_in_words, export_cloze),
         (exports_images, export_images),
         (is_translator, export_translator),
+        (exports_sounds, export_sounds),
     )
     for belongs, export in ways:
         if belongs(task):

@@ -4,6 +4,7 @@ Models on the device "meta" have shapes and no memory, so that the largest can b
 """
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -239,7 +240,7 @@ def _dimensions(model: nn.Module, batch: int, length: int) -> dict[str, int]:
     if isinstance(model, TextToImage):
         return {"B": batch, "T": side * side, "S": length}
     bands = getattr(config, "bands", 80)
-    frames = getattr(config, "frames", length)
+    frames = getattr(config, "frames", length * math.prod(getattr(config, "strides", ())))  # or samples of each place
     others = {"N": batch, "K": PARTS, "F": getattr(config, "features", bands), "S": frames, "P": batch * PARTS}
     return {"B": batch, "A": batch, "I": batch, "T": length, **images, **others}
 

@@ -23,12 +23,13 @@ from torch import Tensor
 from foveate.contracts import Picture
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.sounds.files import Waveform, decode_sound, read_sound
+from foveate.data.sounds.filter_banks import FilterBanks
 from foveate.data.sounds.spectrograms import LogMel, SpecAugment, normalize
 from foveate.errors import UserError
 from foveate.forms.form import Changes, InputForm, Learned, MapRow, Naming
 from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_file
-from foveate.forms.sound_files import choose_log_mel, sound_files
+from foveate.forms.sound_files import choose_log_mel, read_banks, sound_files
 from foveate.viewer.figures import plot_image_attention
 from foveate.viewer.protocol import Input, InputKind
 from foveate.viewer.sides import Audio, Image
@@ -170,13 +171,17 @@ class SpokenSound(Sound):
 
     def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
         """Spectrograms in half precision. Raises UserError where they do not fit into memory."""
-        size = sum(example.seconds for example in dataset) / self.mel.step * self.mel.bands * 2
+        self.check_memory(dataset, self.mel.bands)
+        return Prepared([self.spectrogram(one.read()).astype(np.float16) for one in dataset], range(len(dataset)))
+
+    def check_memory(self, dataset: Dataset[Any], bands: int) -> None:
+        """Raise UserError where spectrograms of so many bands do not fit into memory."""
+        size = sum(example.seconds for example in dataset) * self.frames * bands * 2
         if size > LARGEST:
             raise UserError(
                 f"{dataset.name}: the spectrograms take {size / 1e9:.0f} GB, more than {LARGEST / 1e9:.0f}: "
                 "lower --bands, or leave sounds out"
             )
-        return Prepared([self.spectrogram(one.read()).astype(np.float16) for one in dataset], range(len(dataset)))
 
     def cost(self, prepared: np.ndarray) -> int:
         """Frames."""
@@ -209,7 +214,8 @@ class SpokenSound(Sound):
 class SoundClip(Sound):
     """A sound of one length: inputs `pixels` (B, 1, F, S).
 
-    Longer sounds are cropped, shorter ones padded by zeros: in the middle, in training at random.
+    Longer sounds are cropped, shorter ones padded by zeros: in the middle, in training at random. Of public models it
+    is their end.
     """
 
     seconds: float | None = None
@@ -218,10 +224,28 @@ class SoundClip(Sound):
     """Shift sounds and mask bands and stretches of time in training, at random."""
     frames: Learned[int] = 0
     """Frames of that length."""
+    banks: Learned[FilterBanks | None] = None
+    """What makes the spectrograms of public models instead, whose sounds begin with the first frame."""
+
+    @classmethod
+    def of_folder(cls, folder: Path, config: Any) -> "SoundClip":
+        """As a folder says, whose model has this config. Raises UserError for what foveate does not do."""
+        return cls(frames=config.frames, banks=read_banks(folder, config))
+
+    def check_learned(self) -> None:
+        if self.banks is None:
+            super().check_learned()
+
+    def extend(self, trained: Any, train: Dataset[Any]) -> "SoundClip":
+        """With the spectrograms of the trained one."""
+        for name in ("rate", "bands", "seconds") if trained.banks is not None else ():
+            if getattr(self, name) is not None:
+                raise UserError(f"reads.{name} is what the trained model has: leave it out")
+        found: SoundClip = super().extend(trained, train)
+        return found
 
     def check(self) -> None:
-        if self.seconds is not None and not 0 < self.seconds <= 600:
-            raise UserError(f"seconds is {self.seconds}, but must be above 0 and at most 600")
+        check_seconds(self.seconds)
 
     def learn(self, train: Dataset[Any], architecture: Any) -> "SoundClip":
         found: Any = super().learn(train, architecture)
@@ -231,11 +255,11 @@ class SoundClip(Sound):
         return found
 
     def sizes(self) -> dict[str, int]:
-        return {"channels": 1, "bands": self.mel.bands, "frames": self.frames}
+        return {"channels": 1, "bands": (self.banks or self.mel).bands, "frames": self.frames}
 
     def prepare(self, value: Waveform) -> Float32[np.ndarray, "S F"]:
         """The normalized spectrogram, of any length."""
-        return normalize(self.mel(value), each_band=False)
+        return normalize(self.mel(value), each_band=False) if self.banks is None else self.banks(value)
 
     def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
         """In half precision, which takes half of the memory."""
@@ -258,10 +282,11 @@ class SoundClip(Sound):
         if generator is not None:
             spectrogram = SpecAugment()(spectrogram, generator)
         free = abs(self.frames - len(spectrogram))
-        start = free // 2 if generator is None else int(generator.integers(0, free + 1))
+        usual, silence = (free // 2, 0.0) if self.banks is None else (0, self.banks.silence)
+        start = usual if generator is None else int(generator.integers(0, free + 1))
         if len(spectrogram) > self.frames:
             return spectrogram[start : start + self.frames]
-        return np.pad(spectrogram, ((start, free - start), (0, 0)))
+        return np.pad(spectrogram, ((start, free - start), (0, 0)), constant_values=silence)
 
     def _spectrum(self, prepared: np.ndarray) -> np.ndarray:
         """The spectrogram as a grey picture, low frequencies at the bottom."""
@@ -288,3 +313,9 @@ class SoundClip(Sound):
         down, across, before = grid(len(rows[0].weights))
         weights = rows[0].weights[before:].reshape(down, across)
         return plot_image_attention(self._spectrum(self.prepare(value))[..., None], np.asarray(weights)[::-1], title)
+
+
+def check_seconds(seconds: float | None) -> None:
+    """Raise UserError for a length that no sound can be cut to."""
+    if seconds is not None and not 0 < seconds <= 600:
+        raise UserError(f"seconds is {seconds}, but must be above 0 and at most 600")

@@ -2,10 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from foveate.data.sounds.filter_banks import RATE, FilterBanks
 from foveate.data.sounds.labelled import sounds_below
 from foveate.data.sounds.spectrograms import LogMel
 from foveate.errors import UserError
+from foveate.files import read_json
+from foveate.interop.layout import ConfigReader
+
+PREPROCESSOR = "preprocessor_config.json"
+"""The file in which a public folder says how sounds are read."""
 
 MOST_RATE = 16_000
 """Sounds of higher sampling rates are resampled to this one, unless another is given."""
@@ -30,3 +37,18 @@ def sound_files(places: Sequence[str]) -> list[str]:
             raise UserError(f"{place} has no sounds")
         files += map(str, below)
     return files
+
+
+def read_preprocessor(folder: Path) -> ConfigReader:
+    """What a public folder says of how sounds are read; nothing where there is no such file."""
+    where = folder / PREPROCESSOR
+    return ConfigReader(read_json(where) if where.is_file() else {}, str(where))
+
+
+def read_banks(folder: Path, config: Any) -> FilterBanks:
+    """The filter banks of a folder, whose model has this config. Raises UserError for what foveate does not do."""
+    read, usual = read_preprocessor(folder), FilterBanks()
+    read.require(sampling_rate=RATE, num_mel_bins=config.bands, max_length=config.frames)
+    if not read.get("do_normalize", True):
+        return FilterBanks(config.bands, 0.0, 0.5)
+    return FilterBanks(config.bands, read.number("mean", usual.mean), read.number("std", usual.spread))

@@ -25,7 +25,7 @@ from foveate.errors import UserError
 from foveate.forms.form import Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.sound import Heard
-from foveate.forms.word_times import TimedWord, most_decided
+from foveate.forms.word_times import TimedWord, most_decided, word_times
 from foveate.forms.written import WrittenAnswer, WrittenCharacters
 from foveate.metrics.error_rates import transcript_errors
 from foveate.sight import Sight
@@ -37,24 +37,33 @@ END = "[END]"
 
 
 @dataclass
-class SearchOptions:
-    """How the transcript is searched."""
+class CutOptions:
+    """How sounds are cut."""
 
-    width: int = 5
-    """Width of the beam search; 1 is greedy search."""
     cut: float | None = None
     """Sounds of more seconds are cut at their quietest places. By default those longer than any in training."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        check_width(self.width)
         if self.cut is not None and not self.cut >= SHORTEST:
             raise UserError(f"cut is {self.cut}, but must be at least {SHORTEST} seconds")
 
 
 @dataclass
-class TimeOptions(SearchOptions):
-    """How the transcript is searched, and whether its words get times."""
+class SearchOptions(CutOptions):
+    """How the transcript is searched."""
+
+    width: int = 5
+    """Width of the beam search; 1 is greedy search."""
+
+    def check(self) -> None:
+        super().check()
+        check_width(self.width)
+
+
+@dataclass
+class StreamOptions(CutOptions):
+    """Whether words get times, and what a stream holds."""
 
     times: bool = False
     """Tell when each word begins and ends, in seconds, by where the model looked."""
@@ -64,6 +73,11 @@ class TimeOptions(SearchOptions):
     def check(self) -> None:
         super().check()
         check_raw(self.raw)
+
+
+@dataclass
+class TimeOptions(StreamOptions, SearchOptions):
+    """How the transcript is searched, and whether its words get times."""
 
 
 def check_raw(rate: int | None) -> None:
@@ -120,6 +134,8 @@ class TranscriptForm:
     """What transcripts have in common, whatever their tokens are."""
 
     attending: ClassVar[tuple[str, ...]] = ("speller", "*cross")
+    whole: ClassVar[bool] = True
+    """A picture is of a whole sound, else of the first of its parts."""
 
     def check_options(self, options: Any) -> None:
         """Raise UserError for options that do not fit the model."""
@@ -134,6 +150,11 @@ class TranscriptForm:
     def alignment(self, sight: Sight, answer: TranscriptAnswer) -> Float[np.ndarray, "H T Z"]:
         """Where the heads that follow the sound looked for each token and the end."""
         raise NotImplementedError
+
+    def timed_words(self, answer: TranscriptAnswer, look: Callable[[], Sight]) -> list[TimedWord]:
+        """When each word was said; `look` gives a sight of the model as it wrote the text."""
+        words = self.words(answer)
+        return word_times(self.alignment(look(), answer), words, answer.seconds) if words else []
 
     def comparable(self, text: str) -> str:
         """A text as it is compared with another."""
@@ -170,11 +191,13 @@ class Transcript(TranscriptForm, WrittenCharacters):
     decoding: ClassVar[Any] = None  # type: ignore[misc]
     """The search has options of its own, and transcripts are bounded by the seconds of their sounds."""
 
+    language: str | None = None
+    """Code of the language that is spoken, where a Whisper that knows several is trained further (--from)."""
     frequent: Learned[str] = ""
     """The most frequent transcript in training."""
 
     def check(self) -> None:
-        """There are no settings."""
+        check_no_language(self)
 
     def learn(self, train: Dataset[LabelledSound], reads: Any, architecture: Any) -> "Transcript":
         found: Any = super().learn(train, reads, architecture)
@@ -234,6 +257,12 @@ class Transcript(TranscriptForm, WrittenCharacters):
         """The most frequent transcript of the training part."""
         right = [one.label for one in examples]
         return {"the most frequent transcript": transcript_errors([self.frequent] * len(right), right)}
+
+
+def check_no_language(form: Any) -> None:
+    """Raise UserError for a form that names a language, which only a Whisper does."""
+    if form.language is not None:
+        raise UserError("writes.language does nothing here: only a Whisper that is trained further knows languages")
 
 
 def most_characters(seconds: float) -> int:

@@ -136,6 +136,8 @@ class KeyMap:
     """Patterns of public tensors that files may have and models need not, such as "*.position_ids"."""
     prefix: str = ""
     """What the names of the body's tensors begin with; files of the body alone lack it."""
+    divided: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The public tensors that are one of ours, joined along the second axis, by its name in the entries."""
 
     @classmethod
     def of(
@@ -161,13 +163,18 @@ class KeyMap:
             (entry, place), leaf = _look_up(entries, name)
             if place == 0:
                 found[entry.public + leaf] = entry.transform.join([state[part + leaf] for part in entry.ours])
+        for name, parts in self.divided.items():
+            found |= dict(zip(parts, found.pop(name).chunk(len(parts), 1), strict=True))
         return found
 
     def to_ours(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """A public state under our names. KeyError for a tensor without an entry; ignored ones are left out."""
         entries = {entry.public: entry for entry in self.entries}
         found: dict[str, Tensor] = {}
-        for name, tensor in self.complete(state).items():
+        whole = self.complete(state)
+        for name, divided in self.divided.items():
+            whole[name] = torch.cat([whole.pop(part) for part in divided], 1)
+        for name, tensor in whole.items():
             if name in self.tied and not _has(entries, name):
                 continue  # a copy that our models do not have
             entry, leaf = _look_up(entries, name)

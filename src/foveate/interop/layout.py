@@ -38,6 +38,8 @@ class Layout:
     tensors as the table has them."""
     image_processor: str = ""
     """The class of transformers that reads the images of such a model; empty for one that reads none."""
+    feature_extractor: str = ""
+    """The class of transformers that reads the sounds of such a model; empty for one that reads none."""
 
 
 HEAD_FIELDS = ("window", "split", "head_widths")
@@ -140,6 +142,13 @@ class ConfigReader:
         if not fits or (not isinstance(value, bool) and not 0 <= value < MOST):
             raise UserError(f"{self._where} has the {name} {show_value(value)}, which cannot be")
         return value
+
+    def number(self, name: str, default: float) -> float:
+        """A number, which may be negative. UserError for anything else."""
+        value = self._values.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MOST:
+            raise UserError(f"{self._where} has the {name} {show_value(value)}, which cannot be")
+        return float(value)
 
     def optional(self, name: str, default: Any) -> Any:
         """Likewise, but null in the file is None, not the default."""

@@ -48,6 +48,9 @@ MODEL_TYPES = {
     "gptj": "foveate.interop.keys.gpt_j",
     "opt": "foveate.interop.keys.opt",
     "whisper": "foveate.interop.keys.whisper",
+    "wav2vec2": "foveate.interop.keys.wav2vec2",
+    "hubert": "foveate.interop.keys.wav2vec2:HUBERT",
+    "audio-spectrogram-transformer": "foveate.interop.keys.audio_transformer",
     "xlnet": "foveate.interop.keys.xlnet",
     "marian": "foveate.interop.keys.bart",
     "bart": "foveate.interop.keys.bart",
@@ -161,6 +164,11 @@ def layout_of(folder: Path, any_head: bool = False) -> Layout:
 def reads_images(kind: Any) -> bool:
     """Returns whether a "model_type" is one of models of images."""
     return kind in MODEL_TYPES and bool(layout_at(MODEL_TYPES[kind]).image_processor)
+
+
+def reads_sounds(kind: Any) -> bool:
+    """Returns whether a "model_type" is one of models of sounds."""
+    return kind in MODEL_TYPES and bool(layout_at(MODEL_TYPES[kind]).feature_extractor)
 
 
 def translates(folder: Path) -> bool:

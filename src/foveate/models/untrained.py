@@ -27,6 +27,7 @@ _VISION = (
 _OTHERS = (
     *("clip-vit-base-32", "clip-vit-tiny", "siglip-base-16"),
     *("audio-transformer", "las", "speech-transformer"),
+    *("wav2vec2-base", "wav2vec2-large"),
     *("whisper-tiny", "whisper-base", "whisper-small", "whisper-medium", "whisper-large", "whisper-turbo"),
     *(
         "clip-resnet50",

@@ -37,7 +37,7 @@ from foveate.nn.init import (
     initialize_language_model,
     skip_init,
 )
-from foveate.nn.low_rank import LowRank, add_low_rank, low_rank_updates, merge_low_rank
+from foveate.nn.low_rank import LowRank, add_low_rank, low_rank_updates, merge_low_rank, without_low_rank
 from foveate.nn.named_scores import SCORES, make_score
 from foveate.nn.norms import norm
 from foveate.nn.object_queries import BoxQueries, LearnedQueries, Proposals, surest_boxes
@@ -157,6 +157,7 @@ __all__ = [
     "surest_boxes",
     "text_vector",
     "tie_output",
+    "without_low_rank",
     "word_embeddings",
     "word_vectors",
 ]

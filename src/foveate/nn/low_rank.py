@@ -5,7 +5,8 @@ I  width of a layer's input    O  width of its output    R  rank of its update
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -30,8 +31,11 @@ class LowRank(nn.Module):
         self.down = nn.Parameter(layer.weight.new_empty(rank, layer.in_features))
         self.up = nn.Parameter(layer.weight.new_zeros(layer.out_features, rank))
         nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
+        self.updated = True
 
     def forward(self, x: Float[Tensor, "... I"]) -> Float[Tensor, "... O"]:
+        if not self.updated:
+            return self.layer(x)
         return self.layer(x) + SCALE * F.linear(F.linear(x, self.down), self.up)
 
     @torch.no_grad()
@@ -70,6 +74,19 @@ def merge_low_rank(model: nn.Module) -> None:
     for path, part in list(model.named_modules()):
         if isinstance(part, LowRank):
             _put(model, path, part.merged())
+
+
+@contextmanager
+def without_low_rank(model: nn.Module) -> Iterator[None]:
+    """Inside, the model is what it was before its updates, in the same memory."""
+    layers = [part for part in model.modules() if isinstance(part, LowRank)]
+    try:
+        for layer in layers:
+            layer.updated = False
+        yield
+    finally:
+        for layer in layers:
+            layer.updated = True
 
 
 def low_rank_updates(model: nn.Module) -> dict[str, Tensor]:

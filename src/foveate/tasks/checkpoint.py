@@ -59,7 +59,7 @@ class ImageFolders:
         model = public.model.to(choose_device(device)).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         recipe = public_recipe(task, public, folder, processor)
         description = asdict(RunConfig(task.name, public.family, asdict(recipe.architecture), recipe.as_json()))
-        return skill_class(task)(task, recipe, model, processor, description, folder)
+        return skill_class(task, processor)(task, recipe, model, processor, description, folder)
 
 
 def public_recipe(task: Task, public: PublicModel, folder: Path, processor: Processor) -> Recipe:

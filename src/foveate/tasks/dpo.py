@@ -31,14 +31,14 @@ class PairTunedModel(TunedModel):
     @property
     def pairs(self) -> PreferenceBatching:
         """What makes batches of pairs."""
-        longest = longest_sequence(self.author.model)
+        longest = longest_sequence(self.model)
         return PreferenceBatching(self.tokenizer, None if math.isinf(longest) else int(longest))
 
     def batches(self, train: Dataset[Preference]) -> Batches:
         different = self.pairs.different(train)
         buckets = OneBucket(different, self.pairs, different.report if different is not train else "")
         pairs = BucketedBatches(buckets, self.recipe.examples.batch, self.recipe.training.seed)
-        return ReferenceBatches(pairs, self.author.model)
+        return ReferenceBatches(pairs, self.base)
 
     def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Preference]:
         return self.pairs.different(super().test_examples(data, options))
@@ -77,9 +77,7 @@ class PairTunedModel(TunedModel):
         prepared = pairs.prepare(Dataset("pairs", list(examples), "pairs"))
         for start in range(0, len(prepared), MEASURED_PAIRS):
             batch = pairs.batch(prepared[start : start + MEASURED_PAIRS], None)
-            own, other = (
-                token_log_probs(each, batch.inputs, batch.labels).sum(1) for each in (model, self.author.model)
-            )
+            own, other = (token_log_probs(each, batch.inputs, batch.labels).sum(1) for each in (model, self.base))
             better, worse = (own - other).view(-1, 2).unbind(1)
             right += int((better > worse).sum())
         return 100 * right / len(prepared)

@@ -97,7 +97,7 @@ class Lesson:
             console.print(line, markup=False, highlight=False)
         processor = self.processor_of(train_part)
         model = self.model_of(processor.sizes())
-        skill = skill_class(self.task)(self.task, self.recipe, model, processor, self.description(model))
+        skill = skill_class(self.task, processor)(self.task, self.recipe, model, processor, self.description(model))
         batches = skill.batches(train_part)
         for report in (processor.report, getattr(batches, "report", "")):
             if report:

@@ -12,7 +12,7 @@ from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError, unknown
 from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import head_of, header_of, is_public
+from foveate.interop.public_folder import head_of, header_of, is_public, reads_sounds
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.checkpoint import ImageFolders, reads_images
 from foveate.tasks.recipe import Recipe
@@ -48,10 +48,10 @@ def opener(folder: Path) -> Any:
             return MatcherFolders(folder)
         if reads_images(folder):
             return ImageFolders(folder)
-        if header_of(folder).model_type == "whisper":
-            from foveate.tasks.hf import whisper
+        if reads_sounds(header_of(folder).model_type):
+            from foveate.tasks.hf.sounds import SoundFolders
 
-            return whisper.opener(folder)
+            return SoundFolders(folder)
         from foveate.tasks.hf import openers
 
         return openers.opener(folder)
@@ -80,12 +80,13 @@ class ProcessorOf:
         """The same for another task."""
         return ProcessorOf(find_task(name))
 
-    def load(self, folder: Path) -> Processor:
-        """The processor of a run folder. Raises UserError for whatever is missing or damaged."""
+    def load(self, folder: Path, recipe: Recipe | None = None) -> Processor:
+        """The processor of a run folder, whose recipe may be known. Raises UserError for whatever is missing or
+        damaged."""
         upgrade: Callable[[Path], Mapping[str, Any]] = lambda place: upgrade_processor(self.task.name, place)  # noqa: E731
-        files = run_dir.load(folder)
-        recipe = self.task.from_json(describe(files).recipe, str(files.folder / run_dir.CONFIG))
-        return load_processor(type(recipe.reads), type(recipe.writes), files.folder, upgrade)
+        if recipe is None:
+            recipe = self.task.from_json(describe(run_dir.load(folder)).recipe, str(folder / run_dir.CONFIG))
+        return load_processor(type(recipe.reads), type(recipe.writes), folder, upgrade)
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Runs:
         """The model of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
         found = load_run(folder, device)
         recipe = self.task.from_json(describe(found.files).recipe, found.where)
-        saved = ProcessorOf(self.task).load(Path(folder))
+        saved = ProcessorOf(self.task).load(found.files.folder, recipe)
         processor = Processor(saved.reads.with_settings(recipe.reads), saved.writes.with_settings(recipe.writes))
         for name, size in processor.sizes().items():
             built = found.description.architecture.get(name, size)
@@ -120,5 +121,5 @@ class Runs:
                     f"probably they are of two different models"
                 )
         model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        kind = skill_class(self.task)
+        kind = skill_class(self.task, processor)
         return kind(self.task, recipe, model, processor, found.files.description, Path(folder))

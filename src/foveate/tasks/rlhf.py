@@ -92,7 +92,7 @@ class RewardTunedModel(TunedModel):
         check_rewards(self.judge, [example.text for example in islice(train, JUDGED)], chosen.reward)
         return RolloutBatches(
             self.model,
-            self.author.model,
+            self.base,
             self.tokenizer,
             lambda texts: rewards(self.judge, texts),
             self.tokenizer.encode(self._prompts(train)),

@@ -28,6 +28,7 @@ from foveate.forms.image import map_weights
 from foveate.forms.inputs import as_text, check_length, make_title
 from foveate.forms.processor import Processor
 from foveate.inference.cpu import Precision, optimize_for_cpu
+from foveate.interop.public_folder import is_public
 from foveate.nn import attends, longest_sequence
 from foveate.sight import Sight
 from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows
@@ -67,6 +68,11 @@ class Skill:
 
     def __post_init__(self) -> None:
         check_weights(self.model, self.name)
+
+    @classmethod
+    def suited(cls, processor: Processor) -> "type[Skill]":
+        """The class of models with these forms, where some need another one."""
+        return cls
 
     # -- what it is
 
@@ -427,11 +433,14 @@ class Skill:
         run_dir.save_unfinished(folder, self.description, self.processor.files())
 
     def save(self, folder: Path | str) -> None:
-        """Write everything that `load` needs. Raises UserError while a training is running in the folder."""
+        """Write everything that `load` needs. Raises UserError while a training is running in the folder, and for a
+        model of a Hugging Face folder."""
+        if self.folder is not None and is_public(self.folder):
+            raise UserError(f"{self.folder} is a folder of Hugging Face's: copy it to {folder}")
         with lock_to_save(Path(folder)):
             run_dir.save(folder, self.description, self.model.state_dict(), self.processor.files())
 
 
-def skill_class(task: Task) -> type[Skill]:
-    """The class of a task's models in use."""
-    return Skill if task.skill is None else task.skill()
+def skill_class(task: Task, processor: Processor) -> type[Skill]:
+    """The class of a task's models in use, with these forms."""
+    return (Skill if task.skill is None else task.skill()).suited(processor)

@@ -2,22 +2,37 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import torch
 from rich.console import Console
 
 from foveate.contracts import Picture
 from foveate.data.sounds.cutting import cut_at_silences
+from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.stream import Read, sounds_from_pipe
+from foveate.decoding.sound_generator import SoundGenerator
+from foveate.forms.grids import find_grid
+from foveate.forms.processor import Processor
 from foveate.forms.sound import Heard
 from foveate.forms.transcripts import TranscriptAnswer, join_parts
-from foveate.forms.word_times import TimedWord, word_times
+from foveate.forms.whisper import WhisperText
+from foveate.forms.whisper_tokens import LanguageOptions
+from foveate.forms.word_times import TimedWord
 from foveate.tasks.skill import Skill
+
+TOGETHER = 8
+"""Windows whose languages are found together."""
 
 
 @dataclass(repr=False)
 class Transcriber(Skill):
     """What is read are sounds of any length; those that are longer than all of the training are cut."""
+
+    @classmethod
+    def suited(cls, processor: Processor) -> type[Skill]:
+        return WhisperTranscriber if isinstance(processor.writes, WhisperText) else cls
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,11 +75,9 @@ class Transcriber(Skill):
         reads, writes = self.processor.reads, self.processor.writes
         found, offset = [], 0.0
         for part, answer in zip(parts, answers, strict=True):
-            answer.times = []
-            if words := writes.words(answer):
-                inputs = {**reads.tensors([part])[0], **writes.teach(answer)}
-                weights = writes.alignment(self.watch(inputs, writes.attending), answer)
-                answer.times = [one for one in word_times(weights, words, part.seconds) if one.word.strip()]
+            inputs = {**reads.tensors([part])[0], **writes.teach(answer)}
+            timed = writes.timed_words(answer, partial(self.watch, inputs, writes.attending))
+            answer.times = [one for one in timed if one.word.strip()]
             found += [one.later(offset) for one in answer.times]
             offset += part.seconds
         return found
@@ -99,5 +112,45 @@ class Transcriber(Skill):
         return [*long, *super().notes(examples)]
 
     def picture(self, answer: TranscriptAnswer) -> Picture | None:
-        """The whole sound, above where the model looked when it wrote the whole text."""
-        return super().picture(replace(answer, tokens=self.processor.writes.tokenizer.encode([answer.text])[0]))
+        """The whole sound, above where the model looked when it wrote the whole text; or the first of its parts, where
+        the model reads no longer ones."""
+        writes = self.processor.writes
+        if writes.whole:
+            return super().picture(replace(answer, tokens=writes.tokenizer.encode([answer.text])[0]))
+        first, reads = answer.parts[0], self.processor.reads
+        sound = reads.open(answer.given).sound
+        heard = Heard(Waveform(sound.samples[: round(first.seconds * sound.rate)], sound.rate), reads)
+        inputs = {**reads.tensors([heard])[0], **writes.teach(first)}
+        found = self._picture_of(heard, first, self.watch(inputs, writes.attending), find_grid(self.model, inputs))
+        return None if found is None else found()
+
+
+@dataclass(repr=False)
+class WhisperTranscriber(Transcriber):
+    """A Whisper that others trained, perhaps trained further."""
+
+    def with_languages(self, cut: Sequence[list[Heard]], options: LanguageOptions) -> Sequence[list[Heard]]:
+        """The language of a sound is that of its first window in which anything is heard."""
+        writes = self.processor.writes
+        if options.language is not None or not writes.known.multilingual:
+            return cut
+        firsts = [next((part for part in parts if not part.sound.is_silent), parts[0]) for parts in cut]
+        languages = self._languages(firsts, options)
+        return [[replace(part, language=own) for part in parts] for parts, own in zip(cut, languages, strict=True)]
+
+    def _languages(self, windows: Sequence[Heard], options: LanguageOptions) -> Iterator[str | None]:
+        for first in range(0, len(windows), TOGETHER):
+            some = windows[first : first + TOGETHER]
+            source = self.on_device(self.processor.reads.tensors(some)[0])["source"]
+            with torch.inference_mode():
+                model: Any = self._in_use(len(windows), options)
+                generator = SoundGenerator(model, source, self.processor.writes.values)
+                yield from self.processor.writes.languages(generator, some, options)
+
+    def after(self, answer: TranscriptAnswer, options: Any) -> Any:
+        """A stream keeps the language of its first part."""
+        return replace(options, language=answer.language)
+
+    def notes(self, examples: Sequence[Any]) -> list[str]:
+        found: list[str] = self.processor.writes.notes(examples)
+        return found

@@ -70,6 +70,7 @@ def read_config(values: Mapping[str, Any], where: str) -> WhisperConfig:
         decoder_layers=read.get("decoder_layers", 4),
         max_source=read.get("max_source_positions", 1500),
         max_length=read.get("max_target_positions", 448),
+        windows=True,
         dropout=read.get("dropout", 0.0),
     )
 
@@ -104,4 +105,5 @@ LAYOUT = Layout(
     key_map=key_map,
     read_config=read_config,
     write_config=write_config,
+    feature_extractor="WhisperFeatureExtractor",
 )

@@ -1,7 +1,8 @@
 """Models that read sounds, one page and one row per family.
 
-Those that write text read spectrograms `source` (B, S, F) with their `source_lengths`, padded by zeros. Classifiers
-read a spectrogram as an image `pixels` (B, 1, F, S) of one channel, so models of images can classify sounds too.
+Those that write text read spectrograms `source` (B, S, F) with their `source_lengths`, padded by zeros; wav2vec 2.0
+reads samples `source` (B, S), and labels sounds as well. Other classifiers read a spectrogram as an image `pixels`
+(B, 1, F, S) of one channel, so models of images can classify sounds too.
 """
 
 from foveate.models.family import Family
@@ -44,6 +45,17 @@ FAMILIES = (
                 "12+6 blocks, width 256, 4 heads: the small model of S2T, for LibriSpeech",
             ),
             "speech-transformer-tiny": (13_783_104, "4+2 blocks, width 128, 4 heads, CTC: for short phrases"),
+        },
+    ),
+    Family(
+        "wav2vec2",
+        "foveate.models.speech.wav2vec2",
+        {
+            "wav2vec2-base": (
+                94_396_320,
+                "12 blocks, width 768, over the samples of a sound, with CTC (Baevski et al. 2020)",
+            ),
+            "wav2vec2-large": (315_471_520, "24 blocks, width 1024, norms before the layers"),
         },
     ),
     Family(

@@ -4,10 +4,11 @@ https://arxiv.org/abs/2212.04356)."""
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 import torch.nn.functional as F
+import tyro
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -53,6 +54,9 @@ class WhisperConfig:
     """Positions of the encoder, each of two frames: 1,500 are 30 seconds."""
     max_length: int = 448
     """Positions of the decoder."""
+    windows: Annotated[bool, tyro.conf.Suppress] = False
+    """Sounds are padded with silence to windows of 30 seconds, and written in tokens, as by the public models; trained
+    weights decide it."""
     ctc: bool = False
     """Whether the encoder has an output layer for joint training with CTC."""
     dropout: float = 0.0

@@ -25,6 +25,7 @@ from foveate.interop.public_folder import (
     read_config,
     read_folder,
     reads_images,
+    reads_sounds,
     translates,
 )
 from foveate.interop.weight_files import weight_files
@@ -171,7 +172,8 @@ def _run_folder(folder: Path) -> Start:
 def _public_folder(folder: Path) -> Start:
     public = read_folder(folder, body=not has_known_head(folder))
     tokenizer: Tokenizer | None = None
-    if not reads_images(public.values.get("model_type")) and not translates(folder):
+    kind = public.values.get("model_type")
+    if not reads_images(kind) and not reads_sounds(kind) and not translates(folder):
         own = open_tokenizer(folder, public)
         tokenizer = TextTokenizer.of(own) if isinstance(own, PublicTokenizer) else own
     return Start(folder, weight_files(folder), public.family, public.model.config, public.model.state_dict(), tokenizer)

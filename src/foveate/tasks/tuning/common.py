@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from foveate import tasks
-from foveate.contracts import Tokenizer
+from foveate.contracts import Output, Tokenizer
 from foveate.errors import UserError
 from foveate.forms.tuned import ReadTunedPrompt
+from foveate.nn import low_rank_updates, without_low_rank
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.tuning.rollouts import distinct, write
@@ -49,6 +50,22 @@ def _fields(recipe: Any) -> dict[str, Any]:
     return dict(models.config_class(recipe.preset.family).__dataclass_fields__)
 
 
+class WithoutUpdates(nn.Module):
+    """A model as it was before its low-rank updates; it has no weights of its own."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self._of = (model,)  # not a part of this module, which would move and train it
+
+    def forward(self, **inputs: Tensor) -> Output:
+        (model,) = self._of
+        training = model.training
+        with without_low_rank(model):
+            output: Output = model.eval()(**inputs)
+        model.train(training)
+        return output
+
+
 class TunedModel(Skill):
     """A language model that was tuned."""
 
@@ -65,6 +82,11 @@ class TunedModel(Skill):
         return load_of_task(self.recipe.start, LANGUAGE_MODELS, "--from takes a language model")
 
     @property
+    def base(self) -> nn.Module:
+        """The model to begin from; where low-rank updates are learned, the model without them, in the same memory."""
+        return WithoutUpdates(self.model) if low_rank_updates(self.model) else self.author.model
+
+    @property
     def before(self) -> str:
         """What the model from which the tuning began is called in tables."""
         return f"before, {self.recipe.start}"
@@ -75,7 +97,7 @@ class TunedModel(Skill):
         """A text for each beginning, and their mean metrics; the "reward" if there is a reward model."""
         generator = torch.Generator().manual_seed(options.seed)
         prompts, most = self.tokenizer.encode(list(beginnings)), self.processor.writes.max_tokens
-        found = write(model, self.author.model, self.tokenizer, prompts, 1, most, generator)
+        found = write(model, self.base, self.tokenizer, prompts, 1, most, generator)
         metrics = {} if reward is None else {"reward": sum(rewards(load_reward(reward), found.texts)) / len(prompts)}
         metrics |= {
             "kl": float(found.kl.mean()),

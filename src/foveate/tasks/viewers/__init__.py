@@ -19,8 +19,12 @@ from foveate.viewer.protocol import File, Input, ModelViewer
 
 __all__ = ["File", "Input", "ModelViewer", "add_question", "open_beside", "open_model", "read_input"]
 
-SEEN_AS_OURS = ("xlnet", "openai-gpt", "mpnet", "deberta", "deberta-v2")
-"""Types of models that attend in transformers by a softmax of their own, which cannot be seen."""
+SEEN_AS_OURS = (
+    *("xlnet", "openai-gpt", "mpnet", "deberta", "deberta-v2"),
+    *("wav2vec2", "hubert", "audio-spectrogram-transformer"),
+)
+"""Types of models that attend in transformers by a softmax of their own, which cannot be seen, and of those whose
+sounds are prepared here."""
 
 READS_SOUNDS = ("whisper",)
 """Types of models whose input is a sound, which are looked at in transformers where it is installed."""
