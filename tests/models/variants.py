@@ -17,6 +17,7 @@ from foveate.attention import Monotonic
 from foveate.contracts import Generator
 from foveate.models.idle_settings import idle_settings
 from foveate.models.vision.detr import DETR
+from foveate.models.vision.vit import ViTConfig
 from foveate.nn import FeatureMapAttention, Proposals
 
 SMALL = {
@@ -64,6 +65,9 @@ SMALL = {
     "detail": 2,
     "denoising": None,
     "classifier": 31,
+    "vision": ViTConfig(
+        classes=1, head="none", channels=2, image_size=12, patch=3, width=15, heads=3, feedforward=11, layers=2
+    ),
 }
 """Sizes for tests, by the name of the field."""
 
@@ -105,6 +109,7 @@ EXAMPLES = {
 IMAGES = {
     **dict.fromkeys(["alexnet", "zfnet"], torch.randn(3, 2, 67, 71, generator=torch.Generator().manual_seed(4))),
     "imagegpt": torch.randn(3, 2, 12, 12, generator=torch.Generator().manual_seed(7)),
+    "vision-encoder-decoder": torch.randn(3, 2, 24, 36, generator=torch.Generator().manual_seed(9)),
     "vit": torch.randn(3, 2, 24, 36, generator=torch.Generator().manual_seed(5)),
     "audio-transformer": torch.randn(3, 1, 6, 17, generator=torch.Generator().manual_seed(6)),
 }

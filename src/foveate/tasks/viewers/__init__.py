@@ -13,14 +13,18 @@ from foveate.interop.diffusion_pipelines import INDEX as PIPELINE
 from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES, header_of, translates
+from foveate.interop.through_transformers import is_ours
 from foveate.tasks import load
 from foveate.tasks.viewers.skills import viewer_of
 from foveate.viewer.protocol import File, Input, ModelViewer
 
 __all__ = ["File", "Input", "ModelViewer", "add_question", "open_beside", "open_model", "read_input"]
 
-SEEN_AS_OURS = ("xlnet", "openai-gpt", "mpnet", "deberta", "deberta-v2")
-"""Types of models that attend in transformers by a softmax of their own, which cannot be seen."""
+SEEN_AS_OURS = (
+    *("xlnet", "openai-gpt", "mpnet", "deberta", "deberta-v2"),
+    *("vision-encoder-decoder", "blip"),
+)
+"""Types of models that attend in transformers by a softmax of their own, which cannot be seen, in all or some parts."""
 
 READS_SOUNDS = ("whisper",)
 """Types of models whose input is a sound, which are looked at in transformers where it is installed."""
@@ -47,7 +51,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     if "format" not in description and "model_type" in description:
         kind_of = header_of(folder).model_type
         named = named and kind_of not in READS_SOUNDS
-        ours = kind_of in SEEN_AS_OURS or translates(folder)
+        ours = translates(folder) or (kind_of in SEEN_AS_OURS and is_ours(folder))
         if not (named or ours or (kind_of in MODEL_TYPES and not has_transformers())):
             from foveate.tasks.viewers.huggingface import open_folder
 
