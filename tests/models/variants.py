@@ -90,6 +90,8 @@ NEEDED = {
 """What else a choice needs: one vocabulary, one width of words and states, norms before parallel layers, heads with
 keys of their own."""
 
+CHOICES = {name for name, _ in NEEDED}
+
 LENGTHS = torch.tensor([7, 4, 1])
 
 READ = torch.tensor([[4, 5, 6, 7, 8, 9, 2], [9, 16, 5, 2, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0]])
@@ -175,7 +177,7 @@ class Variant:
             values["key_value_heads"] = 1
         values.update({name: sizes[: len(values[name])] for name, sizes in STAGES.items() if name in values})
         for choice in ((name, value) for name, value in {**values, **dict(self.changed)}.items()):
-            needed = NEEDED.get(choice, {})
+            needed = NEEDED.get(choice, {}) if choice[0] in CHOICES else {}
             values.update({name: needed[name] for name in needed.keys() & values.keys()})
         return kind(**{**values, **dict(self.changed)})
 

@@ -32,6 +32,7 @@ ENCODERS: dict[str, Layout] = {
     "beit": beit.LAYOUT,
     "dinov2": dinov2.LAYOUT,
     "swin": swin.LAYOUT,
+    "swinv2": swin.LAYOUT,
     "donut-swin": replace(swin.LAYOUT, read_config=_read_donut, write_config=_write_donut),
 }
 """The models that encode images, by their "model_type"."""
@@ -43,24 +44,24 @@ _OF_CLASSIFIERS = ("architectures", "classes", "id2label", "label2id")
 _IGNORED = ("encoder.pooler.dense.*", "*mask_token", "*.attn.bias", "*.attn.masked_bias", "*position_ids")
 
 
-def encoder_layout(config: Config) -> tuple[str, Layout, dict[str, Any]]:
-    """The kind of the part that encodes images, its layout, and its table of a `config.json`.
+def encoder_layout(config: Config) -> tuple[Layout, dict[str, Any]]:
+    """The layout of the part that encodes images, and its table of a `config.json`.
 
     Raises UserError where none can hold it.
     """
     family = "swin" if isinstance(config.vision, SwinConfig) else "vit"
     refusals = []
-    for kind, layout in ENCODERS.items():
+    for layout in ENCODERS.values():
         if layout.family == family:
             try:
-                return kind, layout, layout.write_config(config.vision)
+                return layout, layout.write_config(config.vision)
             except UserError as error:
                 refusals.append(error)
     raise refusals[0]
 
 
 def decoder_layout(config: Config) -> tuple[str, DecoderLayout, dict[str, Any]]:
-    """The same of the decoder."""
+    """The kind of the decoder, and the same of it."""
     refusals = []
     for kind, layout in DECODERS.items():
         try:
@@ -72,7 +73,7 @@ def decoder_layout(config: Config) -> tuple[str, DecoderLayout, dict[str, Any]]:
 
 def key_map(config: Config) -> KeyMap:
     """The tables of both parts, and the connector between them."""
-    own, decoder = encoder_layout(config)[1].key_map(config.vision), decoder_layout(config)[1]
+    own, decoder = encoder_layout(config)[0].key_map(config.vision), decoder_layout(config)[1]
     entries = [_inside(entry) for entry in own.entries if entry.ours != ("output",)]
     if config.connector:
         entries.append(Entry(("connector",), "enc_to_dec_proj"))
@@ -124,17 +125,14 @@ def _table(values: Mapping[str, Any], name: str, known: Mapping[str, Any], where
 
 def write_config(config: Config) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
-    encoder, _, of_encoder = encoder_layout(config)
+    of_encoder = encoder_layout(config)[1]
     decoder, _, of_decoder = decoder_layout(config)
     if config.connector and places_width(config.vision) == config.width:
         raise UserError("transformers has no connector between parts of equal width")
     return {
         "model_type": "vision-encoder-decoder",
         "architectures": ["VisionEncoderDecoderModel"],
-        "encoder": {
-            **{name: value for name, value in of_encoder.items() if name not in _OF_CLASSIFIERS},
-            "model_type": encoder,
-        },
+        "encoder": {name: value for name, value in of_encoder.items() if name not in _OF_CLASSIFIERS},
         "decoder": {**of_decoder, "model_type": decoder, "is_decoder": True, "is_encoder_decoder": False},
         "is_encoder_decoder": True,
         "tie_word_embeddings": False,

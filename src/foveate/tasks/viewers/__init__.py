@@ -13,7 +13,7 @@ from foveate.interop.diffusion_pipelines import INDEX as PIPELINE
 from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES, header_of, translates
-from foveate.interop.through_transformers import is_ours
+from foveate.interop.through_transformers import is_ours, writes_about_images
 from foveate.tasks import load
 from foveate.tasks.viewers.skills import viewer_of
 from foveate.viewer.protocol import File, Input, ModelViewer
@@ -52,6 +52,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         kind_of = header_of(folder).model_type
         named = named and kind_of not in READS_SOUNDS
         ours = translates(folder) or (kind_of in SEEN_AS_OURS and is_ours(folder))
+        ours = ours or (not is_ours(folder) and has_transformers() and writes_about_images(folder))
         if not (named or ours or (kind_of in MODEL_TYPES and not has_transformers())):
             from foveate.tasks.viewers.huggingface import open_folder
 
