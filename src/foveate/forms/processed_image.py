@@ -50,7 +50,7 @@ class ProcessedImage(TextAboutImage, ImageForm):
         """Whether a text is a question: the processor has a place for the image in a text."""
         return bool(self._template or self._image_token)
 
-    def receive(self, given: Input, name: str) -> ImageText:
+    def receive(self, given: Input, name: str) -> Any:
         file = require_file(given, name, "image")
         return ImageText(open_image(file, self.pixel_range), file.question.strip())
 

@@ -4,7 +4,7 @@ PublicLineText   what is written in an image
 PublicCaption    a caption of an image
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -53,6 +53,9 @@ class PublicTokens(Written):
     rules: Learned[TokenRules | None] = None
     """What the folder that the model is from says of the tokens that may follow each other."""
 
+    public: Learned[bool] = False
+    """Whether the model is a folder's, whose training data nobody knows."""
+
     def check_learned(self) -> None:
         require_tokenizer(self, "tokenizer")
 
@@ -72,6 +75,11 @@ class PublicTokens(Written):
         """With the tags of a document, such as `<s_total>`, which are special tokens without a role."""
         own = self.tokenizer
         return own.decode_tagged(rows) if isinstance(own, TextTokenizer) else super().decoded(rows)
+
+    def baselines(
+        self, reads: Any, examples: Sequence[Any], train: Callable[[], Dataset[Any]]
+    ) -> dict[str, dict[str, float]]:
+        return {} if self.public else super().baselines(reads, examples, train)
 
     def prompt_tokens(self, options: Any) -> list[int]:
         """Those of the prompt that the options name, without the start."""

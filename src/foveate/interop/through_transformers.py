@@ -241,13 +241,15 @@ class ImageTexts(ThroughTransformers):
     @property
     def says_length(self) -> bool:
         """Whether the folder says how long a text may be."""
-        own = self.theirs.generation_config
-        return own.max_new_tokens is not None or own.max_length not in (None, 20)  # which is what transformers has
+        own: Any = self.theirs.generation_config
+        usual = (None, 20)  # which is what transformers has
+        return bool(own.max_new_tokens is not None or own.max_length not in usual)
 
     def write(self, inputs: dict[str, Tensor], most: int | None) -> list[int]:
         """The tokens that are written for one image, behind what was read."""
         limit = {} if most is None else {"max_new_tokens": most}
-        (row,) = self.theirs.generate(**inputs, **limit).tolist()
+        theirs: Any = self.theirs
+        (row,) = theirs.generate(**inputs, **limit).tolist()
         read = inputs["input_ids"][0].tolist() if "input_ids" in inputs else row[:1]
         found: list[int] = row[len(read) :] if row[: len(read)] == read else row
         return found

@@ -10,12 +10,12 @@ from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.files import read_json, written
 from foveate.forms.public_image import FILE
 from foveate.forms.public_written import PublicTokens
-from foveate.interop.public_folder import layout_for, write_folder
+from foveate.interop.public_folder import is_public, layout_for, write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
 from foveate.tasks.export.images import preprocessing
 from foveate.tasks.export.translators import TOKENIZERS, copy_files, generation_values
 from foveate.tasks.hf.generation import GENERATION
-from foveate.tasks.hf.image_writers import BLIP_IDS, PublicCaptioner, PublicReader
+from foveate.tasks.hf.image_forms import BLIP_IDS
 from foveate.tasks.skill import Skill
 
 
@@ -33,8 +33,7 @@ def export_image_writer(skill: Skill, folder: Path) -> str:
     config: Any = model.config
     public = layout_for(family, config).write_config(config)
     opens = str(public["architectures"][0])
-    if isinstance(skill, PublicReader | PublicCaptioner):
-        assert skill.folder is not None
+    if skill.folder is not None and is_public(skill.folder):
         values = read_json(skill.folder / run_dir.CONFIG)
         parts = {name: values[name] | part for name, part in public.items() if isinstance(part, dict)}
         others = {name: values[name] for name in values.keys() - public.keys()}

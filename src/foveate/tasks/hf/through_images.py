@@ -40,8 +40,13 @@ class ImageTextWriter(Skill):
     """A model of transformers that writes about an image."""
 
     @property
+    def theirs(self) -> Any:
+        """The model of transformers."""
+        return self.model.theirs
+
+    @property
     def name(self) -> str:
-        return f"{type(self.model.theirs).__name__} from {self.folder}"
+        return f"{type(self.theirs).__name__} from {self.folder}"
 
     @property
     def takes(self) -> InputKind:
@@ -77,7 +82,7 @@ class ImageTextWriter(Skill):
         return LookResult(sight, names, make_title(reads.title(given)), notes, draw)
 
     def picture(self, answer: Any) -> Picture | None:
-        if self.model.theirs.config.is_encoder_decoder:
+        if self.theirs.config.is_encoder_decoder:
             raise UserError(f"{self.name} has two parts: `foveate look` shows where it looked")
         reads = self.processor.reads
         prepared = reads.prepare(reads.open(answer.given))
@@ -88,10 +93,10 @@ class ImageTextWriter(Skill):
         inputs = dict(prepared.inputs)
         written = torch.tensor([answer.tokens], dtype=torch.long)
         if "input_ids" not in inputs:  # the text begins with the token that transformers begins with
-            own = self.model.theirs.generation_config
+            own = self.theirs.generation_config
             begin = own.decoder_start_token_id if own.bos_token_id is None else own.bos_token_id
             inputs["input_ids"] = torch.tensor([[begin or 0]])
-        what = f"{type(self.model.theirs).__name__} could not be run on this input"
+        what = f"{type(self.theirs).__name__} could not be run on this input"
         with short_errors(what):
             return self.watch({**inputs, "tokens": written}, sites)
 
@@ -113,7 +118,7 @@ class ImageTextWriter(Skill):
 
     def _columns(self, prepared: ProcessedInputs, answer: Any, total: int) -> list[int]:
         """Which of all that is read are places of the image."""
-        before, config = self._tokens(prepared), self.model.theirs.config
+        before, config = self._tokens(prepared), self.theirs.config
         number = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
         if number in before:
             return [place for place, token in enumerate(before) if token == number]

@@ -43,7 +43,7 @@ class ImageWriter(AllWeights):
 
     @staticmethod
     def _forms(recipe: Any) -> Any:
-        from foveate.tasks.hf.image_writers import forms_of
+        from foveate.tasks.hf.image_forms import forms_of
 
         return forms_of(recipe.weights.folder, recipe.weights.config, recipe.recipe.task)
 
