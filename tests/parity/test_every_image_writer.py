@@ -232,3 +232,18 @@ def test_it_is_written_back(case: Case, pictures: list[Path], tmp_path: Path) ->
     given = [str(one) for one in pictures]
     first, second = (foveate.load(one)(given) for one in (folder, tmp_path / "back"))
     assert [one.text for one in first] == [one.text for one in second]
+
+
+def test_one_learns_from_nothing(pictures: list[Path], tmp_path: Path) -> None:
+    """With characters of its own, and images of the size of its config."""
+    data = pictures[0].parent / "table.tsv"
+    sizes = {"vision": {"classes": 1, "head": "none", "image_size": 16, "patch": 8, "width": 12, "heads": 3}}
+    more: dict[str, Any] = {"steps": 2, "validate_every": 2, "save_every": 2, "average": 1, "warmup": 1}
+    more |= {"batch": 3, "validation_examples": 2, "out": tmp_path / "run", "model": "trocr-tiny"}
+    recipe = find_task("read").recipe(data=data, validation=data, architecture={**sizes, "decoder_layers": 1}, **more)
+    learn(recipe, console=SILENT)
+    skill = foveate.load(tmp_path / "run")
+    assert pixels_of(skill, pictures[0]).shape == (1, 3, 16, 16)
+    assert {*skill.run(str(pictures[0])).text} <= {*"the lamp 012"}
+    with pytest.raises(UserError, match=r"reads\.height does nothing for such a model"):
+        find_task("read").recipe(data=data, model="trocr-tiny", height=48)

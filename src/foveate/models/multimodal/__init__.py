@@ -116,7 +116,7 @@ FAMILIES = (
         "vision-encoder-decoder",
         "foveate.models.multimodal.vision_encoder_decoder",
         {
-            "trocr-tiny": (2_050_944, "4 blocks on patches of 8 x 8 pixels and 2 decoder blocks, width 128"),
+            "trocr-tiny": (3_106_816, "6 blocks on patches of 8 x 8 pixels and 3 decoder blocks, width 128"),
             "trocr-base": (333_331_200, "A ViT-B/16 and 12 decoder blocks of width 1024 (Li et al. 2023)"),
             "vit-gpt2": (238_605_312, "A ViT-B/16 and the smallest GPT-2 with attention to the image"),
             "donut-base": (201_852_024, "A Swin of width 128 and 4 decoder blocks of width 1024 (Kim et al. 2022)"),

@@ -221,7 +221,7 @@ def _vit(**sizes: Any) -> ViTConfig:
 
 _TROCR = {"norm": "post", "input_norm": True, "activation": "gelu", "position_offset": 2, "max_length": 512}
 
-_TINY_VIT = {"image_size": 64, "patch": 8, "width": 128, "heads": 4, "feedforward": 256, "layers": 4}
+_TINY_VIT = {"image_size": 64, "patch": 8, "width": 128, "heads": 4, "feedforward": 512, "layers": 6}
 
 PRESETS: dict[str, dict[str, Any]] = {
     "trocr-tiny": {
@@ -229,8 +229,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "vision": _vit(**_TINY_VIT),
         "width": 128,
         "heads": 4,
-        "feedforward": 256,
-        "decoder_layers": 2,
+        "feedforward": 512,
+        "decoder_layers": 3,
     },
     "trocr-base": {
         **_TROCR,
