@@ -9,7 +9,7 @@ BLIP       a ViT, and BERT with attention to the image (Li et al. 2022, https://
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -50,7 +50,7 @@ class VisionEncoderDecoderConfig:
 
     vocabulary: FromData
     """Size of the vocabulary."""
-    vision: Annotated[Vision, tyro.conf.Suppress]
+    vision: Annotated[Vision, tyro.conf.Suppress] = field(default_factory=lambda: ViTConfig(classes=1, head="none"))
     """The model that encodes images, without a head."""
     connector: bool = False
     """A linear layer makes encoded places as wide as the decoder; else its attention reads them in their own width."""
