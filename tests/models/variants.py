@@ -17,6 +17,7 @@ from foveate.attention import Monotonic
 from foveate.contracts import Generator
 from foveate.models.idle_settings import idle_settings
 from foveate.models.vision.detr import DETR
+from foveate.models.vision.vit import ViTConfig
 from foveate.nn import FeatureMapAttention, Proposals
 
 SMALL = {
@@ -69,6 +70,9 @@ SMALL = {
     "label_width": 9,
     "mask_share": 0.5,
     "mask_length": 3,
+    "vision": ViTConfig(
+        classes=1, head="none", channels=2, image_size=12, patch=3, width=15, heads=3, feedforward=11, layers=2
+    ),
 }
 """Sizes for tests, by the name of the field."""
 
@@ -97,6 +101,8 @@ NEEDED = {
 """What else a choice needs: one vocabulary, one width of words and states, norms before parallel layers, heads with
 keys of their own."""
 
+CHOICES = {name for name, _ in NEEDED}
+
 LENGTHS = torch.tensor([7, 4, 1])
 
 READ = torch.tensor([[4, 5, 6, 7, 8, 9, 2], [9, 16, 5, 2, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0]])
@@ -116,6 +122,7 @@ EXAMPLES = {
 IMAGES = {
     **dict.fromkeys(["alexnet", "zfnet"], torch.randn(3, 2, 67, 71, generator=torch.Generator().manual_seed(4))),
     "imagegpt": torch.randn(3, 2, 12, 12, generator=torch.Generator().manual_seed(7)),
+    "vision-encoder-decoder": torch.randn(3, 2, 24, 36, generator=torch.Generator().manual_seed(9)),
     "vit": torch.randn(3, 2, 24, 36, generator=torch.Generator().manual_seed(5)),
     "audio-transformer": torch.randn(3, 1, 6, 17, generator=torch.Generator().manual_seed(6)),
 }
@@ -187,7 +194,7 @@ class Variant:
             values["key_value_heads"] = 1
         values.update({name: sizes[: len(values[name])] for name, sizes in STAGES.items() if name in values})
         for choice in ((name, value) for name, value in {**values, **dict(self.changed)}.items()):
-            needed = NEEDED.get(choice, {})
+            needed = NEEDED.get(choice, {}) if choice[0] in CHOICES else {}
             values.update({name: needed[name] for name in needed.keys() & values.keys()})
         return kind(**{**values, **dict(self.changed)})
 

@@ -16,6 +16,9 @@ from foveate.interop.layout import Layout
 from foveate.interop.public_folder import MODEL_TYPES, layout_at, read_config, read_folder
 from foveate.tasks import TASKS, find_task
 
+WRITERS = ("vision-encoder-decoder", "blip")
+"""The kinds that write about images."""
+
 PAGE = Path(__file__).parents[2] / "docs" / "families.md"
 
 HEADINGS = ["`model_type`", "model of ours", "predicts", "trained further by", "written back", "error of logits"]
@@ -87,6 +90,24 @@ def error_of_sounds(kind: str, place: Path) -> tuple[float, bool]:
     return worst, back
 
 
+def error_of_writers(kind: str, place: Path) -> tuple[float, bool]:
+    """The same of a kind that writes about images, over all of its rows."""
+    from image_writers import IMAGE_WRITERS
+    from test_every_image_writer import logits_of, sizes_of
+
+    worst, back = 0.0, False
+    for name, row in IMAGE_WRITERS.items():
+        if row.config().model_type == kind:
+            folder = place / f"{kind}-{name}"
+            theirs = row.write(folder)
+            pixels, target = torch.randn(1, 3, *sizes_of(name)), torch.randint(3, 49, (1, 9))
+            with torch.no_grad():
+                found = read_folder(folder).model(pixels, target).logits
+            worst = max(worst, float((found - logits_of(theirs, pixels, target)).abs().max()))
+            back |= is_written(kind, read_config(folder)[1])
+    return worst, back
+
+
 def cells(kind: str) -> list[str]:
     """The cells of a row, but for what must be measured."""
     named = ", ".join(f"`{name}`" for name in tasks_of(kind))
@@ -100,8 +121,11 @@ def page() -> str:
     with tempfile.TemporaryDirectory() as place:
         for kind in MODEL_TYPES:
             own = ["", "see its page"]
-            if kind in FOLDERS or layout_of(kind).feature_extractor:
-                error, back = (error_of if kind in FOLDERS else error_of_sounds)(kind, Path(place))
+            measure = error_of if kind in FOLDERS else error_of_writers if kind in WRITERS else None
+            if measure is None and layout_of(kind).feature_extractor:
+                measure = error_of_sounds
+            if measure is not None:
+                error, back = measure(kind, Path(place))
                 own = ["yes" if back else "no", f"{error:.0e}"]
             lines.append("| " + " | ".join([*cells(kind), *own]) + " |")
     return TEMPLATE.read_text(encoding="utf-8").replace("{table}", "\n".join(lines))

@@ -8,6 +8,7 @@ import pytest
 import torch
 import transformers
 from folders import FOLDERS, MASKED
+from image_writers import IMAGE_WRITERS
 from public_models import config_of, word_tokenizer
 from safetensors.torch import load_file, save_file
 from translators import TRANSLATORS
@@ -56,8 +57,13 @@ MODELS: dict[str, tuple[str, Any]] = {
         if folder.heads.get("words") == MASKED["words"]
     },
     **{kind: (one.kind.__name__, one.config) for kind, one in TRANSLATORS.items() if kind in MODEL_TYPES},
+    "vision-encoder-decoder": ("VisionEncoderDecoderModel", IMAGE_WRITERS["vit-gpt2"].config()),
+    "blip": ("BlipForConditionalGeneration", IMAGE_WRITERS["blip"].config()),
 }
 """The class of transformers, and a config with the output tied to the embeddings."""
+
+OF_IMAGES = {"vision-encoder-decoder": "decoder_input_ids", "blip": "input_ids"}
+"""What those that read an image call what they write."""
 
 ALWAYS_TIED = ("xlnet", "whisper")
 """Our models of these families have one matrix for both."""
@@ -74,7 +80,8 @@ def folder_of(name: str, place: Path, other: bool) -> Any:
     embeddings = model.get_input_embeddings().weight
     shared = {name for name, value in model.named_parameters(remove_duplicate=False) if value is embeddings}
     embedding = min(shared & tensors.keys())
-    output = next(f"{name}.weight" for name, one in model.named_modules() if one is model.get_output_embeddings())
+    layer = model.get_output_embeddings() or model.text_decoder.get_output_embeddings()
+    output = next(f"{name}.weight" for name, one in model.named_modules() if one is layer)
     assert output != embedding
     if name == "gpt_neox":  # whose files name it in another way
         output = "embed_out.weight"
@@ -109,6 +116,11 @@ def test_the_matrix_of_the_file_is_used(name: str, other: bool, tmp_path: Path) 
             expected = theirs(**given).logits
             sound = given["input_features"].transpose(1, 2).contiguous()
             found = ours(sound, torch.tensor([3000]), tokens[:1]).logits
+    elif name in OF_IMAGES:
+        pixels = torch.randn(2, 3, 12, 12)
+        with torch.no_grad():
+            expected = theirs(pixel_values=pixels, **{OF_IMAGES[name]: tokens}).logits
+            found = ours(pixels, tokens).logits
     elif name in TRANSLATORS:
         with torch.no_grad():
             expected = theirs(input_ids=tokens, decoder_input_ids=tokens).logits

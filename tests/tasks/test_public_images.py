@@ -136,7 +136,8 @@ def test_a_detector_is_written_back(name: str, folders: Folders, tmp_path: Path)
     ("name", "changes", "told"),
     [
         ("vit", {"hidden_act": "mish"}, "has the hidden_act 'mish'; foveate's models have gelu, gelu_new"),
-        ("vit", {"qkv_bias": False}, "has qkv_bias False; foveate's models have True only"),
+        ("vit", {"qkv_bias": False}, "has the unknown tensor 'vit.encoder.layer.0.attention.attention.key.bias'"),
+        ("deit", {"qkv_bias": False}, "has qkv_bias False; foveate's models have True only"),
         ("vit-body", {"architectures": ["ViTForMaskedImageModeling"]}, "is a ViTForMaskedImageModeling; foveate runs"),
         ("beit", {"use_shared_relative_position_bias": True}, "has use_shared_relative_position_bias True"),
         ("beit", {"use_absolute_position_embeddings": True}, "has positions of both kinds"),

@@ -13,6 +13,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage
 from foveate.decoding import Decoding
 from foveate.forms.form import MapRow
+from foveate.forms.grids import GridFinder
 from foveate.forms.written import WriteOptions, WrittenAnswer, WrittenWords
 from foveate.metrics.attention_in_boxes import shares_of_names
 from foveate.metrics.captions import caption_metrics
@@ -112,7 +113,7 @@ class CaptionText(WrittenWords):
         """The most frequent caption of the training images, and that of the training image whose pixels are nearest."""
         known = [*reads.usable(Dataset("training images", train().some(NEIGHBOURS), "images"))]
         frequent = Counter(caption for one in known for caption in one.captions).most_common(1)[0][0]
-        places = nearest_images(examples, known, reads.square.channels)
+        places = nearest_images(examples, known, reads.sizes()["channels"])
         nearest = [known[place].captions[0] for place in places]
         return {
             "the most frequent caption": caption_metrics([frequent] * len(examples), examples),
@@ -134,14 +135,15 @@ class CaptionText(WrittenWords):
         """Where the model looked for each word."""
         return super().rows(sight, model, answer, before)[:-1]
 
-    def word_rows(self, sight: Sight, answer: CaptionAnswer, name: str, heads: bool) -> list[WordRow]:
+    def word_rows(self, sight: Sight, answer: CaptionAnswer, name: str, heads: bool, grid: GridFinder) -> list[WordRow]:
         """The words with their maps, for a picture of several rows: one, or one for each head; none for a model that
         does not attend."""
         found = self.decided_heads(sight, answer)
         if found is None:
             return []
         words, weights = self.tokenizer.pieces(answer.tokens), found[1][:, :-1]
-        maps = weights.unflatten(-1, (round(weights.shape[-1] ** 0.5), -1))
+        down, across, before = grid(weights.shape[-1])
+        maps = weights[..., before:].unflatten(-1, (down, across))
         if heads and len(maps) > 1:
             return [WordRow(f"head {number}", words, own) for number, own in enumerate(maps, 1)]
         return [WordRow(name, words, maps.mean(0))]

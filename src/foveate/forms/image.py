@@ -85,6 +85,10 @@ class ImageForm(RangedPixels, InputForm):
         """The image as the model sees it, (h, w, C)."""
         raise NotImplementedError
 
+    def enlarged(self, value: PIL.Image.Image) -> np.ndarray:
+        """The image for a strip, (h, w, C)."""
+        return self.picture(value)
+
     def axis(self, value: PIL.Image.Image, prepared: Any, grid: GridFinder) -> Naming:
         return grid_names(self.picture(value), grid)
 
@@ -152,7 +156,6 @@ class SquareImage(ImageForm):
         return draw_over(self.enlarged(value), rows, title, grid)
 
     def enlarged(self, value: PIL.Image.Image) -> np.ndarray:
-        """The image for a strip, (h, w, C)."""
         shown = ImageFormat(SHOWN, self.square.channels).pixels(value)
         return np.ascontiguousarray(shown.transpose(1, 2, 0))
 

@@ -10,12 +10,13 @@ import PIL.Image
 import torch
 from torch import Tensor
 
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.decoding import flat, turn_upright
+from foveate.data.images.labelled import is_damaged, report_damaged
 from foveate.errors import UserError, show_value
 from foveate.files import read_json
 from foveate.forms.form import Changes, Fit, Learned
-from foveate.forms.image import Fitted, ImageForm, count_places
+from foveate.forms.image import Fitted, ImageForm, Unread, count_places
 from foveate.interop.timm_config import is_timm
 
 FILE = "preprocessor_config.json"
@@ -51,6 +52,10 @@ class PublicImage(ImageForm):
     """The shorter side of the scaled image, or its height and width, where its middle is cut out."""
     longest: Learned[int | None] = None
     """The longest side of an image that keeps its proportions."""
+    pads: Learned[bool] = False
+    """The image keeps its proportions, and is padded by black around it to the height and the width (Donut)."""
+    turns: Learned[bool] = False
+    """An image that lies where the height and the width stand, or stands where they lie, is turned clockwise first."""
     rounds: Learned[bool] = False
     """The middle begins at the nearest pixel, as in timm, and not at the one before."""
     resample: Learned[int] = 2
@@ -127,23 +132,32 @@ class PublicImage(ImageForm):
         pixels = np.asarray(scaled).reshape(*scaled.size[::-1], -1).transpose(2, 0, 1)
         return Fitted(pixels, Fit(image.size, scaled.size, False))
 
-    def places(self, prepared: Fitted) -> int:
+    def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
+        """They stay where they are, because they are large."""
+        damaged = {number: example for number, example in enumerate(dataset) if is_damaged(example)}
+        kept = [number for number in range(len(dataset)) if number not in damaged]
+        return Prepared([Unread(dataset[number].read) for number in kept], kept, report_damaged([*damaged.values()]))
+
+    def places(self, prepared: Fitted | Unread) -> int:
+        if isinstance(prepared, Unread):
+            return count_places((self.height, self.width))
         return count_places(prepared.pixels.shape[1:])
 
     def tensors(
-        self, prepared: Sequence[Fitted], generator: np.random.Generator | None = None
+        self, prepared: Sequence[Fitted | Unread], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
         """Smaller images are padded by zeros at the right and the bottom."""
-        height, width = (max(one.pixels.shape[axis] for one in prepared) for axis in (1, 2))
-        pixels = torch.zeros(len(prepared), len(self.mean), height, width)
+        images = [one if isinstance(one, Fitted) else self.prepare(one.read()) for one in prepared]
+        height, width = (max(one.pixels.shape[axis] for one in images) for axis in (1, 2))
+        pixels = torch.zeros(len(images), len(self.mean), height, width)
         mean, spread = (torch.tensor(part).view(-1, 1, 1) for part in (self.mean, self.spread))
-        for row, one in enumerate(prepared):
+        for row, one in enumerate(images):
             standard = (torch.from_numpy(one.pixels.copy()).float() * self.scale - mean) / spread
             pixels[row, :, : standard.shape[1], : standard.shape[2]] = standard
         inputs = {"pixels": pixels}
         if self.longest is not None:
-            inputs["sizes"] = torch.tensor([one.pixels.shape[1:] for one in prepared])
-        return inputs, Changes(fits=[one.fit for one in prepared])
+            inputs["sizes"] = torch.tensor([one.pixels.shape[1:] for one in images])
+        return inputs, Changes(fits=[one.fit for one in images])
 
     def picture(self, value: PIL.Image.Image) -> np.ndarray:
         return np.ascontiguousarray(self.prepare(value).pixels.transpose(1, 2, 0))
@@ -151,6 +165,8 @@ class PublicImage(ImageForm):
     def _scaled(self, image: PIL.Image.Image) -> PIL.Image.Image:
         width, height = image.size
         filter_ = PIL.Image.Resampling(self.resample)
+        if self.pads:
+            return self._padded(image, filter_)
         if self.longest is not None:
             share = min(self.height / min(width, height), self.longest / max(width, height))
             return image.resize((max(1, int(width * share)), max(1, int(height * share))), filter_)
@@ -160,6 +176,23 @@ class PublicImage(ImageForm):
         spare = scaled.width - self.width, scaled.height - self.height
         left, top = (round(one / 2) if self.rounds else one // 2 for one in spare)
         return scaled.crop((left, top, left + self.width, top + self.height))
+
+    def _padded(self, image: PIL.Image.Image, filter_: PIL.Image.Resampling) -> PIL.Image.Image:
+        """The shorter side becomes that of the frame; what is then larger than the frame is scaled again, to fit."""
+        if self.turns and (image.width - image.height) * (self.width - self.height) < 0:
+            image = image.transpose(PIL.Image.Transpose.ROTATE_270)
+        share = min(self.height, self.width) / min(image.size)
+        image = image.resize((int(image.width * share), int(image.height * share)), filter_)
+        width, height = min(image.width, self.width), min(image.height, self.height)
+        if (width, height) != image.size:
+            if image.height > image.width:
+                width = int(image.width * height / image.height)
+            elif image.width > image.height:
+                height = int(image.height * width / image.width)
+            image = image.resize((max(1, width), max(1, height)), filter_)
+        frame = PIL.Image.new(image.mode, (self.width, self.height))
+        frame.paste(image, ((self.width - image.width) // 2, (self.height - image.height) // 2))
+        return frame
 
     def _before_cut(self, width: int, height: int) -> tuple[int, int]:
         """Width and height of the image whose middle is cut out."""
@@ -179,6 +212,8 @@ class ImageProcessorKind:
     """A size that is one number is that of the shorter side."""
     cuts: bool = False
     """The middle is cut out."""
+    pads: bool = False
+    """What lacks of the height and the width is padded."""
 
 
 KINDS = {
@@ -188,6 +223,8 @@ KINDS = {
     "DeiT": ImageProcessorKind(cuts=True),
     "Beit": ImageProcessorKind(),
     "Bit": ImageProcessorKind(by_shorter_side=True, cuts=True),
+    "Donut": ImageProcessorKind(resample=2, pads=True),
+    "Blip": ImageProcessorKind(),
     "CLIP": ImageProcessorKind(by_shorter_side=True, cuts=True),
     "Siglip": ImageProcessorKind(),
     "ConvNext": ImageProcessorKind(by_shorter_side=True),
@@ -206,6 +243,9 @@ def _kind(values: Mapping[str, Any]) -> ImageProcessorKind:
 def _sizes(values: Mapping[str, Any], kind: ImageProcessorKind, where: str, usual: int) -> dict[str, Any]:
     """Height, width, crop and longest side of what a file says."""
     size = _size(values, "size", usual, kind.by_shorter_side, where)
+    if kind.pads and values.get("do_pad", True):
+        turns = values.get("do_align_long_axis", False)
+        return {**_height_and_width(size, where), "pads": True, "turns": bool(turns)}
     edge = size.get("shortest_edge")
     if values.get("do_center_crop", kind.cuts) and "longest_edge" not in size:
         cut = _size(values, "crop_size", usual, False, where)
@@ -227,6 +267,8 @@ def _size(values: Mapping[str, Any], name: str, usual: int, shorter: bool, where
     """A size as a table; one number is that of the `shorter` side, or of both."""
     size = values.get(name)
     size = usual if size is None else size
+    if isinstance(size, list) and len(size) == 2:  # older files of Donut: width and height
+        size = {"width": size[0], "height": size[1]}
     if isinstance(size, int):
         size = {"shortest_edge": size} if shorter else {"height": size, "width": size}
     if not isinstance(size, Mapping) or not all(type(one) is int and 0 < one <= MOST for one in size.values()):

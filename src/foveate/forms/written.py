@@ -212,11 +212,15 @@ class Written(OutputForm):
             rules,
         )
 
+    def decoded(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The texts of tokens."""
+        return self.tokenizer.decode(rows)
+
     def answers(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[WrittenAnswer]:
         """The answers for what was found for each input of a batch, the best first."""
         found = []
         for best, *others in hypotheses:
-            text, *further = self.tokenizer.decode([one.tokens for one in (best, *others)])
+            text, *further = self.decoded([one.tokens for one in (best, *others)])
             answer = WrittenAnswer(
                 text=text, log_prob=best.log_prob, ended=best.ended, others=further, tokens=list(best.tokens)
             )

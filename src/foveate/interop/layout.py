@@ -36,6 +36,8 @@ class Layout:
     settle: Callable[[Any, Mapping[str, Tensor]], Mapping[str, Tensor]] = lambda config, given: given
     """Sets the fields of a config that the tensors of its file decide, such as which of them are tied. Returns the
     tensors as the table has them."""
+    reads: Callable[[Mapping[str, Any]], bool] = lambda values: True
+    """Whether we have all parts that a `config.json` names, where it names several."""
     image_processor: str = ""
     """The class of transformers that reads the images of such a model; empty for one that reads none."""
     feature_extractor: str = ""

@@ -72,6 +72,8 @@ MODEL_TYPES = {
     "resnet": "foveate.interop.keys.resnet",
     "clip": "foveate.interop.keys.clip",
     "siglip": "foveate.interop.keys.clip",
+    "vision-encoder-decoder": "foveate.interop.keys.vision_encoder_decoder",
+    "blip": "foveate.interop.keys.blip",
     "detr": "foveate.interop.keys.detr",
     "conditional_detr": "foveate.interop.keys.conditional_detr",
     "timm_vit": "foveate.interop.keys.vit:TIMM",
@@ -219,9 +221,10 @@ def check_tokenizer(largest: int, model: Any) -> None:
 
 
 def has_known_head(folder: Path) -> bool:
-    """Returns whether our model of a folder's family has its head."""
-    known = layout_of(folder, any_head=True).architectures
-    return all(name in known for name in header_of(folder).architectures or ())
+    """Returns whether our model of a folder's family has its head and all of its parts."""
+    layout = layout_of(folder, any_head=True)
+    named = header_of(folder).architectures or ()
+    return all(name in layout.architectures for name in named) and layout.reads(read_values(folder))
 
 
 def read_config(folder: Path, body: bool = False) -> tuple[Layout, Any]:

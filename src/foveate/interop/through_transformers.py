@@ -3,6 +3,7 @@
 They answer, are measured and looked at; they are not trained here, nor written.
 """
 
+import importlib
 import inspect
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from foveate import run_dir
 from foveate.contracts import Output
 from foveate.errors import UserError
 from foveate.files import read_json
-from foveate.interop.huggingface import has_transformers, load
+from foveate.interop.huggingface import has_transformers, import_transformers, load
 from foveate.interop.layout import label_names
 from foveate.interop.public_folder import MODEL_TYPES, PublicModel, has_known_head, head_of, header_of, read_folder
 from foveate.models.text.causal_language_model import Side, align_right
@@ -31,6 +32,12 @@ HEADS = {
     "Model": "none",
 }
 """What a class predicts, by the end of its name."""
+
+WRITES = "writing"
+"""The head of a model that writes about an image and a text."""
+
+OTHER_WRITERS = ("VisionEncoderDecoderModel",)
+"""Classes of such models beside those that `AutoModelForImageTextToText` opens."""
 
 CAUSAL = ("ForCausalLM", "LMHeadModel")
 """The ends of the names of classes that predict the next word."""
@@ -58,11 +65,26 @@ def named_class(folder: Path) -> str:
 def head_through_transformers(folder: Path) -> str:
     """What the model of a folder predicts, by the name of its class. UserError for a class that no task of ours has."""
     name = named_class(folder)
+    if name in OTHER_WRITERS or name in image_writers():
+        return WRITES
     found = next((head for end, head in HEADS.items() if name.endswith(end)), None)
     if found is None:
         ends = ", ".join(f"...{end}" for end in HEADS)
         raise UserError(f"{folder} is a {name or 'model without a class'}; foveate runs {ends} through transformers")
     return found
+
+
+def writes_about_images(folder: Path) -> bool:
+    """Whether transformers has a model of one stack that writes about an image and a text."""
+    apart = read_json(folder / run_dir.CONFIG).get("is_encoder_decoder", False)
+    return not apart and named_class(folder) in image_writers()
+
+
+def image_writers() -> set[str]:
+    """The classes that the installed transformers opens as `AutoModelForImageTextToText`."""
+    import_transformers()
+    names = importlib.import_module("transformers.models.auto.modeling_auto")
+    return {*names.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values()}
 
 
 def predicts_next(folder: Path) -> bool:
@@ -79,12 +101,12 @@ def read_through_transformers(folder: Path) -> PublicModel:
         model_type=str(theirs.config.model_type),
         head=head,
         vocabulary=int(getattr(own, "vocab_size", 0) or 0),
-        classes=len(label_names(values, str(folder / run_dir.CONFIG))) if head not in ("words", "none") else 0,
+        classes=len(label_names(values, str(folder / run_dir.CONFIG))) if head not in (WRITES, "words", "none") else 0,
         max_length=int(getattr(own, "max_position_embeddings", 0) or 1_000_000),
         image_size=_side(getattr(own, "image_size", 224)),
         channels=int(getattr(own, "num_channels", 3) or 3),
     )
-    kinds = {"words": Words, "text": Texts, "tokens": Words, "none": Vectors, "label": Images}
+    kinds = {WRITES: ImageTexts, "words": Words, "text": Texts, "tokens": Words, "none": Vectors, "label": Images}
     return PublicModel(config.model_type, kinds[head](theirs, config).eval(), values)
 
 
@@ -211,6 +233,42 @@ class Images(ThroughTransformers):
     def forward(self, pixels: Float[Tensor, "B c h w"]) -> Output:
         """Logits (B, 1, N)."""
         return Output(self.theirs(pixel_values=pixels).logits[:, None])
+
+
+class ImageTexts(ThroughTransformers):
+    """Texts that transformers generates about an image."""
+
+    @property
+    def says_length(self) -> bool:
+        """Whether the folder says how long a text may be."""
+        own: Any = self.theirs.generation_config
+        usual = (None, 20)  # which is what transformers has
+        return bool(own.max_new_tokens is not None or own.max_length not in usual)
+
+    def write(self, inputs: dict[str, Tensor], most: int | None) -> list[int]:
+        """The tokens that are written for one image, behind what was read."""
+        limit = {} if most is None else {"max_new_tokens": most}
+        theirs: Any = self.theirs
+        (row,) = theirs.generate(**inputs, **limit).tolist()
+        read = inputs["input_ids"][0].tolist() if "input_ids" in inputs else row[:1]
+        found: list[int] = row[len(read) :] if row[: len(read)] == read else row
+        return found
+
+    def forward(self, tokens: Int[Tensor, "1 T"] | None = None, **inputs: Tensor) -> Output:
+        """Logits (1, T, N) where the model reads these inputs, and then the `tokens` that it wrote."""
+        before = inputs.get("input_ids")
+        if tokens is not None:
+            inputs = {name: self._extended(name, one, before, tokens) for name, one in inputs.items()}
+            inputs.setdefault("input_ids", tokens)
+        return Output(self.theirs(**inputs, use_cache=False).logits)
+
+    @staticmethod
+    def _extended(name: str, value: Tensor, before: Tensor | None, tokens: Tensor) -> Tensor:
+        """An input with a column for each further token."""
+        if before is None or value.shape != before.shape:
+            return value
+        more = tokens if name == "input_ids" else torch.full_like(tokens, int("mask" in name))
+        return torch.cat([value, more.to(value)], 1)
 
 
 def is_ours(folder: Path) -> bool:

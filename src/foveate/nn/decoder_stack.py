@@ -93,7 +93,7 @@ class DecoderStack(nn.ModuleList):
     def forward(
         self,
         x: Float[Tensor, "B T C"],
-        source: Float[Tensor, "B S C"],
+        source: Float[Tensor, "B S E"],
         source_mask: Mask | None = None,
         distances: RelativePosition | None = None,
     ) -> Float[Tensor, "B T C"]:
@@ -104,11 +104,17 @@ class DecoderStack(nn.ModuleList):
         return x
 
     def start(
-        self, source: Float[Tensor, "B S C"], source_lengths: Int[Tensor, "B"], expected: int
+        self,
+        source: Float[Tensor, "B S E"],
+        source_lengths: Int[Tensor, "B"],
+        expected: int,
+        width: int | None = None,
     ) -> DecoderStackState:
-        """The state before the first token. Memory for `expected` tokens is allocated at once."""
+        """The state before the first token. Memory for `expected` tokens is allocated at once. `width` is that of the
+        tokens, where the source has another."""
+        nothing = source[:, :0] if width is None else source.new_empty(len(source), 0, width)
         return DecoderStackState(
-            past=[block.self.memory(source[:, :0], expected) for block in self],
+            past=[block.self.memory(nothing, expected) for block in self],
             source=[block.cross.memory(source) for block in self],
             source_lengths=source_lengths,
         )

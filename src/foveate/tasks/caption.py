@@ -8,10 +8,12 @@ from foveate.contracts import Picture
 from foveate.data.images.captions import captioned_images
 from foveate.errors import UserError, one_line
 from foveate.forms.caption import CaptionAnswer, CaptionText
+from foveate.forms.grids import find_grid
 from foveate.forms.image import SquareImage
+from foveate.forms.public_written import PublicCaption
 from foveate.tasks.recipe import FileExamples
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.parts import ImageEncoder
+from foveate.tasks.start.image_writers import ImageWriterOrEncoder, forms_for
 from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.coverage import CoveredCrossEntropy
@@ -46,7 +48,8 @@ class Captioner(Skill):
         """The words of a caption with their maps. Raises UserError for a model that does not attend."""
         reads, writes = self.processor.reads, self.processor.writes
         inputs = {**reads.tensors([reads.prepare(reads.open(answer.given))])[0], **writes.teach(answer)}
-        rows = writes.word_rows(self.watch(inputs), answer, (self.folder or self.recipe.out).name, heads)
+        name, grid = (self.folder or self.recipe.out).name, find_grid(self.model, inputs)
+        rows = writes.word_rows(self.watch(inputs), answer, name, heads, grid)
         if not rows:
             raise UserError(f"{self.name} does not attend: it has no row in the picture")
         return list(rows)
@@ -62,9 +65,10 @@ def load(folder: Any) -> Any:
 TASK = Task(
     name="caption",
     about="Train a model that describes images in words.",
-    families=("rnn-captioner", "transformer-captioner"),
+    families=("rnn-captioner", "transformer-captioner", "vision-encoder-decoder"),
     reads=SquareImage(),
     writes=CaptionText(),
+    forms_for=forms_for(SquareImage(), PublicCaption),
     objective=CoveredCrossEntropy(),
     read=lambda paths, recipe: captioned_images(paths),
     files="TABLE",
@@ -80,6 +84,6 @@ TASK = Task(
         validate_every=300,
         save_every=300,
     ),
-    start=ImageEncoder(),
+    start=ImageWriterOrEncoder(),
     skill=lambda: Captioner,
 )

@@ -46,6 +46,10 @@ def opener(folder: Path) -> Any:
             from foveate.tasks.hf.matchers import MatcherFolders
 
             return MatcherFolders(folder)
+        if reads_images(folder) and head_of(folder) == "words":
+            from foveate.tasks.hf.image_writers import ImageWriterFolder
+
+            return ImageWriterFolder(folder)
         if reads_images(folder):
             return ImageFolders(folder)
         if reads_sounds(header_of(folder).model_type):
@@ -114,7 +118,9 @@ class Runs:
         processor = Processor(saved.reads.with_settings(recipe.reads), saved.writes.with_settings(recipe.writes))
         for name, size in processor.sizes().items():
             built = found.description.architecture.get(name, size)
-            spare = isinstance(getattr(saved.reads, "tokenizer", None), TextTokenizer) and name in VOCABULARIES
+            spare = name in VOCABULARIES and any(
+                isinstance(getattr(form, "tokenizer", None), TextTokenizer) for form in (saved.reads, saved.writes)
+            )
             if built < size if spare else built != size:
                 raise UserError(
                     f"{found.where} has the {name} {built}, but the files beside it {size}: "

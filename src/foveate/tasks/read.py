@@ -1,9 +1,10 @@
 """Reading: a model writes the word that it sees in an image, one character after the other."""
 
 from foveate.data.images.word_images import word_images
+from foveate.forms.public_written import PublicLineText
 from foveate.forms.reading import LineText, WordLine
 from foveate.tasks.recipe import FileExamples
-from foveate.tasks.start.parts import AllWeights
+from foveate.tasks.start.image_writers import ImageWriter, forms_for
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 
@@ -11,9 +12,10 @@ TASK = Task(
     name="read",
     also="OCR",
     about="Train a reader of words in images.",
-    families=("sar",),
+    families=("sar", "vision-encoder-decoder"),
     reads=WordLine(),
     writes=LineText(),
+    forms_for=forms_for(WordLine(), PublicLineText),
     objective=CrossEntropy(),
     read=lambda paths, recipe: word_images(paths),
     files="TABLE",
@@ -28,6 +30,6 @@ TASK = Task(
         optimizer="muon",
         validate_every=500,
     ),
-    start=AllWeights(grows="vocabulary"),
+    start=ImageWriter(grows="vocabulary"),
     unit="characters",
 )

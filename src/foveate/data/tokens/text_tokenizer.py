@@ -87,6 +87,19 @@ class TextTokenizer:
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         return decode(self._tokenizer, tokens, skip_special_tokens=True)
 
+    def encode_tagged(self, text: str) -> list[int]:
+        """The ids of a text in which special tokens may stand by name, such as "<s_cord-v2>"."""
+        tokenizer = self.copy()
+        tokenizer.encode_special_tokens = False
+        ids: list[int] = encode(tokenizer, [text], add_special_tokens=False)[0].ids
+        return ids
+
+    def decode_tagged(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        """The texts with special tokens by name, but for those that have a role or stand around a text."""
+        left_out = {*self.special.ids.values(), *self.begin, *self.end}
+        rows = [[token for token in row if token not in left_out] for row in tokens]
+        return [text.strip(" ") for text in decode(self._tokenizer, rows, skip_special_tokens=False)]
+
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         special = {number for number, token in self._tokenizer.get_added_tokens_decoder().items() if token.special}
         names = [self._tokenizer.id_to_token(token) for token in tokens]

@@ -54,7 +54,7 @@ _DEFAULTS = {
 
 _ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 
-_BLOCK = {
+BLOCK = {
     **{f"self.{ours}": f"self_attn.{theirs}" for ours, theirs in _ATTENTION.items()},
     "around_self.norm": "self_attn_layer_norm",
     "feedforward.inner": "fc1",
@@ -62,7 +62,7 @@ _BLOCK = {
     "around_feedforward.norm": "final_layer_norm",
 }
 
-_CROSS = {
+CROSS = {
     **{f"cross.{ours}": f"encoder_attn.{theirs}" for ours, theirs in _ATTENTION.items()},
     "around_cross.norm": "encoder_attn_layer_norm",
 }
@@ -76,8 +76,8 @@ def key_map(config: TransformerConfig) -> KeyMap:
     """The table of tensors."""
     names: dict[str, str] = {}
     for side, own, layers, parts in (
-        ("encoder", "source", config.encoder_layers, _BLOCK),
-        ("decoder", "target", config.decoder_layers, _BLOCK | _CROSS),
+        ("encoder", "source", config.encoder_layers, BLOCK),
+        ("decoder", "target", config.decoder_layers, BLOCK | CROSS),
     ):
         for layer in range(layers):
             names |= {f"{side}.{layer}.{ours}": f"model.{side}.layers.{layer}.{name}" for ours, name in parts.items()}

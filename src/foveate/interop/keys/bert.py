@@ -36,7 +36,7 @@ WRITTEN = {
 
 Table = Mapping[str, str]
 
-_LAYER = {
+LAYER = {
     "self.query": "attention.self.query",
     "self.key": "attention.self.key",
     "self.value": "attention.self.value",
@@ -54,7 +54,7 @@ _CLASSIFIER = {
     "none": {},
 }
 
-_LM_HEAD = {
+LM_HEAD = {
     "head.inner": "lm_head.dense",
     "head.norm": "lm_head.layer_norm",
     "head.output.weight": "lm_head.decoder.weight",
@@ -80,7 +80,7 @@ class Names:
     """What the names of its classes begin with."""
     body: str
     heads: Mapping[str, Table]
-    layer: Table = field(default_factory=lambda: _LAYER)
+    layer: Table = field(default_factory=lambda: LAYER)
     layers: str = "encoder.layer"
     config: Table = field(default_factory=dict)
     """Its own names of fields of a `config.json`, each by that of BERT."""
@@ -106,7 +106,7 @@ ROBERTA = Names(
     types=("roberta", "xlm-roberta", "camembert"),
     begins="Roberta",
     body="roberta",
-    heads={**_CLASSIFIER, "words": _LM_HEAD},
+    heads={**_CLASSIFIER, "words": LM_HEAD},
     word_activation="gelu",
 )
 DISTILBERT = Names(
@@ -161,9 +161,9 @@ MPNET = Names(
     types=("mpnet",),
     begins="MPNet",
     body="mpnet",
-    heads={**_CLASSIFIER, "words": _LM_HEAD},
+    heads={**_CLASSIFIER, "words": LM_HEAD},
     layer={
-        **_LAYER,
+        **LAYER,
         "self.query": "attention.attn.q",
         "self.key": "attention.attn.k",
         "self.value": "attention.attn.v",

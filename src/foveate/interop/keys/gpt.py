@@ -8,15 +8,15 @@ from foveate.interop.key_map import Entry, JoinedTransposed, KeyMap
 from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
 from foveate.models.text.gpt import GPTConfig
 
-_LINEAR = {"self.output": "attn.c_proj", "feedforward.inner": "mlp.c_fc", "feedforward.outer": "mlp.c_proj"}
-_NORMS = {"around_self.norm": "ln_1", "around_feedforward.norm": "ln_2"}
+LINEAR = {"self.output": "attn.c_proj", "feedforward.inner": "mlp.c_fc", "feedforward.outer": "mlp.c_proj"}
+NORMS = {"around_self.norm": "ln_1", "around_feedforward.norm": "ln_2"}
 _PROJECTIONS = ("query", "key", "value")
 
 _IGNORED = ("*.attn.bias", "*.attn.masked_bias", "*position_ids")
 
 _ACTIVATIONS = {"gelu_new": "gelu-tanh", "gelu_pytorch_tanh": "gelu-tanh", "relu": "relu", "silu": "silu"}
 _GPT1_ACTIVATIONS = {"gelu": "gelu-tanh", "relu": "relu", "silu": "silu"}
-_GPT2_ACTIVATIONS = {**_ACTIVATIONS, "gelu": "gelu"}
+GPT2_ACTIVATIONS = {**_ACTIVATIONS, "gelu": "gelu"}
 
 _AS_IN_THE_PAPER = (*HEAD_FIELDS, "head_width", "layer_scale", "position_join", "position_offset", "input_norm")
 """Fields that must have their defaults in a model of transformers, beside those that `write_config` names."""
@@ -43,8 +43,8 @@ def key_map(config: GPTConfig) -> KeyMap:
         ours, public = f"stack.blocks.{layer}", f"transformer.h.{layer}"
         projections = tuple(f"{ours}.self.{part}" for part in _PROJECTIONS)
         entries.append(Entry(projections, f"{public}.attn.c_attn", JoinedTransposed()))
-        entries += [Entry((f"{ours}.{own}",), f"{public}.{name}", JoinedTransposed()) for own, name in _LINEAR.items()]
-        entries += [Entry((f"{ours}.{own}",), f"{public}.{name}") for own, name in _NORMS.items()]
+        entries += [Entry((f"{ours}.{own}",), f"{public}.{name}", JoinedTransposed()) for own, name in LINEAR.items()]
+        entries += [Entry((f"{ours}.{own}",), f"{public}.{name}") for own, name in NORMS.items()]
     tied = {"lm_head.weight": f"transformer.{words}.weight"} if config.tie and config.head == "words" else {}
     return KeyMap(tuple(entries), tied, _IGNORED, "transformer.")
 
@@ -55,7 +55,7 @@ def read_config(values: Mapping[str, Any], where: str) -> GPTConfig:
     first = values["model_type"] == "openai-gpt"
     read.require(scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     width = read.get("n_embd", 768)
-    activations, name = (_GPT1_ACTIVATIONS, "afn") if first else (_GPT2_ACTIVATIONS, "activation_function")
+    activations, name = (_GPT1_ACTIVATIONS, "afn") if first else (GPT2_ACTIVATIONS, "activation_function")
     return GPTConfig(
         vocabulary=read.get("vocab_size", 40478 if first else 50257),
         width=width,
@@ -83,7 +83,7 @@ def write_config(config: GPTConfig) -> dict[str, Any]:
     first = config.norm == "post"
     if first and config.feedforward != 4 * config.width:
         raise UserError(f"GPT-1's feed-forward layers are 4 times as wide as it, not {config.feedforward}")
-    activations = {ours: name for name, ours in (_GPT1_ACTIVATIONS if first else _GPT2_ACTIVATIONS).items()}
+    activations = {ours: name for name, ours in (_GPT1_ACTIVATIONS if first else GPT2_ACTIVATIONS).items()}
     activation = "gelu_new" if config.activation == "gelu-tanh" and not first else activations[config.activation]
     sizes = {"n_embd": config.width, "n_head": config.heads, "n_layer": config.layers, "n_positions": config.max_length}
     kind = {"afn": activation} if first else {"n_inner": config.feedforward, "activation_function": activation}

@@ -55,7 +55,7 @@ def transformers(config: SwinConfig) -> dict[str, str]:
     names = {
         "patches": f"{body}.embeddings.patch_embeddings.projection",
         "patch_norm": f"{body}.embeddings.norm",
-        "norm": f"{body}.layernorm",
+        **({"norm": f"{body}.layernorm"} if config.last_norm else {}),
         "output": "classifier",
     }
     return names | _parts(config, f"{body}.encoder.layers", _of_version(config, _TRANSFORMERS, _SECOND), 0)
@@ -122,7 +122,9 @@ def read_config(values: Mapping[str, Any], where: str) -> SwinConfig:
 
 
 def write_config(config: SwinConfig) -> dict[str, Any]:
-    """The inverse of `read_config`."""
+    """The inverse of `read_config`. UserError for a Swin without its last norm."""
+    if not config.last_norm:
+        raise UserError("transformers' Swin normalizes its last feature map")
     second = config.version == "v2"
     return {
         "model_type": "swinv2" if second else "swin",

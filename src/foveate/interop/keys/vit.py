@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from foveate.errors import show_value
+from foveate.errors import UserError, show_value
 from foveate.interop.key_map import KeyMap
 from foveate.interop.keys.timm import Tensors, timm_layout
 from foveate.interop.layout import ConfigReader, Layout, require_defaults
@@ -190,13 +190,15 @@ def write_sizes(config: ViTConfig, model_type: str, kind: str, own: Collection[s
 
 def read_config(values: Mapping[str, Any], where: str) -> ViTConfig:
     """The config of a `config.json`. UserError for what our models do not have."""
-    ConfigReader(values, where).require(qkv_bias=True)
-    return read_sizes(values, where)
+    biased = ConfigReader(values, where).get("qkv_bias", True)
+    return read_sizes(values, where, key_bias=biased, query_value_bias=biased)
 
 
 def write_config(config: ViTConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for a model that transformers' ViT is not equal to."""
-    return {**write_sizes(config, "vit", "ViT"), "qkv_bias": True}
+    if config.key_bias != config.query_value_bias:
+        raise UserError("transformers' ViT has biases of queries, keys and values, or none of these")
+    return {**write_sizes(config, "vit", "ViT", ("key_bias", "query_value_bias")), "qkv_bias": config.key_bias}
 
 
 LAYOUT = Layout(

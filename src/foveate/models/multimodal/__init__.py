@@ -113,6 +113,17 @@ FAMILIES = (
         },
     ),
     Family(
+        "vision-encoder-decoder",
+        "foveate.models.multimodal.vision_encoder_decoder",
+        {
+            "trocr-tiny": (3_106_816, "6 blocks on patches of 8 x 8 pixels and 3 decoder blocks, width 128"),
+            "trocr-base": (333_331_200, "A ViT-B/16 and 12 decoder blocks of width 1024 (Li et al. 2023)"),
+            "vit-gpt2": (238_605_312, "A ViT-B/16 and the smallest GPT-2 with attention to the image"),
+            "donut-base": (201_852_024, "A Swin of width 128 and 4 decoder blocks of width 1024 (Kim et al. 2022)"),
+            "blip-base": (223_971_644, "A ViT-B/16 and a BERT-Base with attention to the image (Li et al. 2022)"),
+        },
+    ),
+    Family(
         "walker",
         "foveate.models.multimodal.walker",
         {

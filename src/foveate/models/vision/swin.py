@@ -42,6 +42,8 @@ class SwinConfig:
     """Swin V2: rows and columns of each stage's windows that positions were trained with; by default those here."""
     window: int = 7
     """Rows and columns of a window. In every second block windows are shifted by half of it."""
+    last_norm: bool = True
+    """Normalize the last feature map (Donut does not)."""
     expansion: int = 4
     """How many times wider than a stage its feed-forward layers are inside."""
     dropout: float = 0.0
@@ -73,7 +75,7 @@ class Swin(nn.Module):
             nn.Sequential(*(block(config, stage, number, next(rates)) for number in range(count)))
             for stage, count in enumerate(config.blocks)
         )
-        self.norm = nn.LayerNorm(widths[-1])
+        self.norm = nn.LayerNorm(widths[-1]) if config.last_norm else nn.Identity()
         self.output = nn.Linear(widths[-1], config.classes)
         initialize(self, config.width)
         nn.init.xavier_uniform_(self.patches.weight.flatten(1))  # it is a linear layer of the pixels of a patch

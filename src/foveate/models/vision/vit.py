@@ -88,6 +88,8 @@ class ViTConfig(HeadFields):
     """The projection of patches has a bias."""
     key_bias: bool = True
     """Projections to keys have a bias, as those to queries and values do."""
+    query_value_bias: bool = True
+    """Projections to queries and values have a bias."""
     activation: Literal["relu", "gelu", "gelu-tanh", "gelu-sigmoid", "silu"] = "gelu"
     """Activation function of the feed-forward layers."""
     gated: bool = False
@@ -144,9 +146,10 @@ class ViT(nn.Module):
         self.pooled_norm: nn.Module = nn.Identity()
         if config.pooled_norm:
             self.stack.norm, self.pooled_norm = self.pooled_norm, self.stack.norm
-        if not config.key_bias:
-            for block in self.stack.blocks:
-                block.self.key.register_parameter("bias", None)
+        has_bias = {"query": config.query_value_bias, "key": config.key_bias, "value": config.query_value_bias}
+        for block in self.stack.blocks:
+            for name in (name for name, has in has_bias.items() if not has):
+                getattr(block.self, name).register_parameter("bias", None)
         classifies, read = config.head == "label", width * (2 if config.pooling == "token-mean" else 1)
         self.output = nn.Linear(read, config.classes) if classifies else nn.Identity()
         self.teacher_output = nn.Linear(width, config.classes) if config.distillation == "classifier" else None

@@ -36,13 +36,15 @@ def export_images(skill: Skill, folder: Path) -> str:
     }
     write_folder(folder, family, skill.model.to("cpu"), names)
     with written(folder / FILE) as path:
-        path.write_text(json.dumps(_preprocessing(skill, family), indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(preprocessing(skill, family), indent=2) + "\n", encoding="utf-8")
     return str(layout.write_config(skill.model.config)["architectures"][0])
 
 
-def _preprocessing(skill: Skill, family: str) -> dict[str, Any]:
+def preprocessing(skill: Skill, family: str) -> dict[str, Any]:
     """How images become pixels, as an image processor of transformers reads it."""
     reads = skill.processor.reads
+    if getattr(reads, "pads", False):
+        return _padded(reads)
     kind = {"image_processor_type": layout_for(family, skill.model.config).image_processor}
     if isinstance(reads, PublicImage):
         found = {part.name: getattr(reads, part.name) for part in fields(reads)}
@@ -64,6 +66,21 @@ def _preprocessing(skill: Skill, family: str) -> dict[str, Any]:
     cropped: dict[str, Any] = {"do_center_crop": False}  # which is not what each class does where nothing is said
     cropped |= {"crop_pct": 1.0} if "shortest_edge" in size and family != "detr" else {}
     return {**kind, "size": size, **cropped, "resample": 3, "rescale_factor": 1 / 255, "do_normalize": True, **numbers}
+
+
+def _padded(reads: PublicImage) -> dict[str, Any]:
+    """The same of images that keep their proportions within a frame."""
+    return {
+        "image_processor_type": "DonutImageProcessor",
+        "size": {"height": reads.height, "width": reads.width},
+        "do_align_long_axis": reads.turns,
+        "do_thumbnail": True,
+        "do_pad": True,
+        "resample": reads.resample,
+        "rescale_factor": reads.scale,
+        "image_mean": list(reads.mean),
+        "image_std": list(reads.spread),
+    }
 
 
 def _size(height: int, width: int, crop: float | None, longest: int | None) -> dict[str, int]:

@@ -59,7 +59,7 @@ def export_translator(skill: Translator, folder: Path) -> str:
         values = read_json(skill.folder / run_dir.CONFIG)
         written_again = layout_for(family).write_config(model.config).keys() - {"model_type", "architectures"}
         write_folder(folder, family, model, {name: values[name] for name in values.keys() - written_again})
-        _copy(skill.folder, folder, (*TOKENIZERS, GENERATION))
+        copy_files(skill.folder, folder, (*TOKENIZERS, GENERATION))
         return OPENS
     writes = skill.processor.writes
     generation = generation_values(writes.tokenizer.special, writes.decoding, writes.rules)
@@ -69,7 +69,7 @@ def export_translator(skill: Translator, folder: Path) -> str:
     with written(folder / GENERATION) as path:
         path.write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
     if isinstance(tokenizers, Path):
-        _copy(tokenizers, folder, TOKENIZERS)
+        copy_files(tokenizers, folder, TOKENIZERS)
         return OPENS
     source, target = tokenizers
     source.write_folder(folder)
@@ -139,7 +139,7 @@ def _tokenizers(skill: Translator) -> Path | tuple[PublicTokenizer, PublicTokeni
     return PublicTokenizer(source.copy(), named), None
 
 
-def _copy(source: Path, folder: Path, names: tuple[str, ...]) -> None:
+def copy_files(source: Path, folder: Path, names: tuple[str, ...]) -> None:
     """Copy the files that there are."""
     for name in names:
         if (source / name).is_file():

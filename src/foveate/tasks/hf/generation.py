@@ -53,15 +53,18 @@ class Generation:
     rules: TokenRules
 
 
-def read_generation(folder: Path) -> Generation:
-    """Raises UserError for a setting that foveate does not obey, or that cannot be."""
+def read_generation(folder: Path, part: Mapping[str, Any] | None = None, fixed: bool = False) -> Generation:
+    """`part` is the table in `config.json` of the part that writes, which says what the files do not; `fixed`, its
+    values count more than theirs. Raises UserError for a setting that foveate does not obey, or that cannot be."""
     where = folder / GENERATION
-    config = read_json(folder / run_dir.CONFIG)
+    config = _said(part or {}) | _said(read_json(folder / run_dir.CONFIG))
     values = read_json(where) if where.is_file() else _older(config)
+    if fixed:
+        values = {**values, **(part or {})}
     for name, idle in REFUSED.items():
         if values.get(name) not in idle:
             raise UserError(f"{where} has {name} {show_value(values[name])}, which foveate does not obey")
-    read, merged = ConfigReader(values, str(where)), config | values
+    read, merged = ConfigReader(values, str(where)), config | _said(values)
     rules = TokenRules(
         first=single_id(values, "forced_bos_token_id", folder),
         last=single_id(values, "forced_eos_token_id", folder),
@@ -97,6 +100,11 @@ def _decoding(values: Mapping[str, Any], read: ConfigReader, where: Path) -> Dec
         found.temperature, found.top_k = read.get("temperature", 1.0), read.get("top_k", 50) or None
         found.top_p, found.min_p = _number(values, "top_p", 1.0, where), _optional(values, "min_p", where)
     return found
+
+
+def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not null."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _min_length(read: ConfigReader) -> int:

@@ -13,6 +13,7 @@ from foveate.interop.diffusion_pipelines import INDEX as PIPELINE
 from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES, header_of, translates
+from foveate.interop.through_transformers import is_ours, writes_about_images
 from foveate.tasks import load
 from foveate.tasks.viewers.skills import viewer_of
 from foveate.viewer.protocol import File, Input, ModelViewer
@@ -25,6 +26,9 @@ SEEN_AS_OURS = (
 )
 """Types of models that attend in transformers by a softmax of their own, which cannot be seen, and of those whose
 sounds are prepared here."""
+
+WITH_PARTS = ("vision-encoder-decoder", "blip")
+"""Types of models with parts or heads of which some do, and of which we have some."""
 
 READS_SOUNDS = ("whisper",)
 """Types of models whose input is a sound, which are looked at in transformers where it is installed."""
@@ -51,12 +55,21 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     if "format" not in description and "model_type" in description:
         kind_of = header_of(folder).model_type
         named = named and kind_of not in READS_SOUNDS
-        ours = kind_of in SEEN_AS_OURS or translates(folder)
+        ours = kind_of in SEEN_AS_OURS or translates(folder) or (kind_of in WITH_PARTS and _has_all_parts(folder))
+        ours = ours or (kind_of not in MODEL_TYPES and has_transformers() and writes_about_images(folder))
         if not (named or ours or (kind_of in MODEL_TYPES and not has_transformers())):
             from foveate.tasks.viewers.huggingface import open_folder
 
             return open_folder(folder, device)
     return viewer_of(load(folder, device))
+
+
+def _has_all_parts(folder: Path) -> bool:
+    """Whether foveate has a model equal to a folder's."""
+    try:
+        return is_ours(folder)
+    except UserError:
+        return False
 
 
 def open_beside(folder: Path | str, first: ModelViewer, device: str = "cpu") -> ModelViewer:

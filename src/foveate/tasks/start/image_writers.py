@@ -1,0 +1,84 @@
+"""Trainings that begin from a model that writes about images, of a run or of a Hugging Face folder."""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar
+
+from foveate.errors import UserError
+from foveate.forms.form import setting_names
+from foveate.forms.public_image import PublicImage
+from foveate.tasks.start.parts import FINE_TUNING, IMAGE_ENCODER_HELP, AllWeights, ImageEncoder, InitFrom, RunOrBody
+from foveate.training import Training
+
+FAMILY = "vision-encoder-decoder"
+
+WRITER_HELP = (
+    "or all weights of a Hugging Face folder of a model that writes about images, such as a TrOCR, a Donut, a ViT with "
+    "a GPT-2 or a BLIP, with its tokenizer and the size of its images."
+)
+
+
+@dataclass(frozen=True)
+class ImageWriter(AllWeights):
+    """All weights of a run of the same task or of a folder, with what it reads and writes."""
+
+    help: ClassVar[str] = f"Begin with all weights of this run of the same task, {WRITER_HELP}"
+    folders: bool = True
+
+    def complete(self, recipe: Any) -> None:
+        super().complete(recipe)
+        if recipe.weights.run is None and recipe.weights.family == FAMILY:
+            writes = recipe.recipe.writes
+            if writes.decoding == type(writes)().decoding:
+                recipe.recipe.writes = replace(writes, decoding=self._forms(recipe).writes.decoding)
+
+    def training(self, recipe: Any) -> Training | None:
+        """A run goes on as it was trained; a folder is adapted at a low rate."""
+        return replace(FINE_TUNING) if recipe.weights.run is None else None
+
+    def tokenizer(self, recipe: Any) -> None:
+        """None: it belongs to what is written."""
+
+    def processor(self, recipe: Any, kind: Any) -> Any:
+        return super().processor(recipe, kind) if recipe.weights.run is not None else self._forms(recipe)
+
+    @staticmethod
+    def _forms(recipe: Any) -> Any:
+        from foveate.tasks.hf.image_forms import forms_of
+
+        return forms_of(recipe.weights.folder, recipe.weights.config, recipe.recipe.task)
+
+
+@dataclass(frozen=True)
+class ImageWriterOrEncoder(RunOrBody):
+    """A model that writes about images as a whole, or the image encoder of another one."""
+
+    help: ClassVar[str] = f"{IMAGE_ENCODER_HELP} Or begin with all weights of a run of such a model, {WRITER_HELP}"
+    run: AllWeights = field(default_factory=ImageWriter)
+    body: InitFrom = field(default_factory=ImageEncoder)
+
+    def _of(self, recipe: Any) -> InitFrom:
+        return self.run if recipe.weights.family == FAMILY else self.body
+
+
+def forms_for(usual_reads: Any, writes_kind: Any) -> Any:
+    """The forms of a task for models with two public parts: images of their size, and texts of any tokenizer.
+
+    `usual_reads` is the form of the task's other models, whose settings such a model does not have.
+    """
+
+    def choose(reads: Any, writes: Any, architecture: Any) -> tuple[Any, Any]:
+        vision = getattr(architecture, "vision", None)
+        if vision is None or isinstance(reads, PublicImage):
+            return reads, writes
+        kept = {"pixel_range"}
+        for name in setting_names(type(reads)):
+            if name not in kept and getattr(reads, name) != getattr(usual_reads, name):
+                raise UserError(f"reads.{name} does nothing for such a model: its images have the size of its patches")
+        side, channels = getattr(vision, "image_size", 224), vision.channels
+        middle = (0.5,) * channels
+        image = PublicImage(side, side, mean=middle, spread=middle, pixel_range=reads.pixel_range)
+        names = {part.name for part in fields(writes_kind)}
+        own = {name: getattr(writes, name) for name in setting_names(type(writes)) if name in names}
+        return image, writes_kind(**own)
+
+    return choose
