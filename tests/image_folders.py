@@ -20,6 +20,8 @@ def models() -> dict[str, Callable[[], tuple[Any, Any]]]:
     basic = {"depths": [2, 2, 2, 2], "hidden_sizes": [64, 128, 256, 512], "layer_type": "basic"}
     widths = {"encoder_ffn_dim": 30, "decoder_ffn_dim": 30, "encoder_layers": 2, "decoder_layers": 2}
     heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "d_model": 20, "num_queries": 7}
+    maps = {"d_model": 32, "num_feature_levels": 3, "encoder_n_points": 3, "decoder_n_points": 2}
+    deformable = {**widths, **heads, **maps, "two_stage_num_proposals": 6, **some}
     vit = {"hidden_size": 21, "num_attention_heads": 3, "intermediate_size": 22, "num_hidden_layers": 3}
     cut = {"size": {"shortest_edge": 40}}
     middle = {"size": {"shortest_edge": 34}, "crop_size": {"height": 25, "width": 25}}
@@ -110,6 +112,23 @@ def models() -> dict[str, Callable[[], tuple[Any, Any]]]:
             ),
             t.ConditionalDetrImageProcessor(size={"shortest_edge": 64, "longest_edge": 100}),
         ),
+        **{
+            name: lambda kind=kind: (
+                t.DeformableDetrForObjectDetection(
+                    t.DeformableDetrConfig(
+                        backbone_config=t.ResNetConfig(**basic, out_features=["stage3", "stage4"]),
+                        **deformable,
+                        **kind,
+                    )
+                ),
+                t.DeformableDetrImageProcessor(size={"shortest_edge": 64, "longest_edge": 100}),
+            )
+            for name, kind in {
+                "detr-deformable": {},
+                "detr-deformable-refined": {"with_box_refine": True},
+                "detr-deformable-two-stages": {"with_box_refine": True, "two_stage": True},
+            }.items()
+        },
         "detr": lambda: (
             t.DetrForObjectDetection(
                 t.DetrConfig(

@@ -184,6 +184,7 @@ class ImageProcessorKind:
 KINDS = {
     "ViT": ImageProcessorKind(resample=2),
     "Detr": ImageProcessorKind(resample=2),
+    "DeformableDetr": ImageProcessorKind(resample=2),
     "ConditionalDetr": ImageProcessorKind(resample=2),
     "DeiT": ImageProcessorKind(cuts=True),
     "Beit": ImageProcessorKind(),

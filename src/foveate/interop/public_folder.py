@@ -71,6 +71,7 @@ MODEL_TYPES = {
     "siglip": "foveate.interop.keys.clip",
     "detr": "foveate.interop.keys.detr",
     "conditional_detr": "foveate.interop.keys.conditional_detr",
+    "deformable_detr": "foveate.interop.keys.deformable_detr",
     "timm_vit": "foveate.interop.keys.vit:TIMM",
     "timm_swin": "foveate.interop.keys.swin:TIMM",
     "timm_convnext": "foveate.interop.keys.convnext:TIMM",

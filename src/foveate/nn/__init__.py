@@ -21,11 +21,14 @@ from foveate.nn.convolution import (
     SamePaddedConv2d,
 )
 from foveate.nn.decoder_stack import DecoderSizes, DecoderStack, DecoderStackState, decoder_block
+from foveate.nn.deformable_attention import DeformableAttention, DeformableBlock, DeformableDecoderBlock
+from foveate.nn.deformable_decoder import DeformableDecoder
 from foveate.nn.depthwise import DepthwiseConv2d
 from foveate.nn.detection_layers import box_layers, class_logits
 from foveate.nn.dropout import Dropout, StochasticDepth, depth_rates
 from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, word_vectors
 from foveate.nn.feature_map_attention import FeatureMapAttention
+from foveate.nn.feature_maps import FeatureMaps
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.fully_connected import FullyConnectedHead
 from foveate.nn.heads import HeadFields, HeadSizes, attention_layer
@@ -41,6 +44,7 @@ from foveate.nn.low_rank import LowRank, add_low_rank, low_rank_updates, merge_l
 from foveate.nn.named_scores import SCORES, make_score
 from foveate.nn.norms import norm
 from foveate.nn.object_queries import BoxQueries, LearnedQueries, Proposals, surest_boxes
+from foveate.nn.place_proposals import PlaceProposals, pick_places, surest_places
 from foveate.nn.pooled_attention import PooledAttention
 from foveate.nn.pooling import AttentionPooling, MeanPooling, pooling, text_vector
 from foveate.nn.positions import (
@@ -67,6 +71,14 @@ from foveate.nn.stack import StackConfig, TransformerStack
 from foveate.nn.window_attention import WindowAttention
 
 __all__ = [
+    "DeformableAttention",
+    "DeformableBlock",
+    "DeformableDecoder",
+    "DeformableDecoderBlock",
+    "FeatureMaps",
+    "PlaceProposals",
+    "pick_places",
+    "surest_places",
     "SCORES",
     "WordStates",
     "box_layers",

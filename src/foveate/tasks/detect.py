@@ -12,7 +12,7 @@ from foveate.training.objectives.set_matching import SetMatching
 TASK = Task(
     name="detect",
     about="Train a detector, which finds the objects in an image: a box and a class for each.",
-    families=("detr",),
+    families=("detr", "deformable-detr"),
     reads=FittedImage(),
     writes=Boxes(),
     objective=SetMatching(),

@@ -41,6 +41,20 @@ FAMILIES = (
         attending=(),
     ),
     Family(
+        "deformable-detr",
+        "foveate.models.vision.deformable_detr",
+        {
+            "deformable-detr-resnet50": (
+                40_122_785,
+                "ResNet-50 and 6+6 layers, 300 queries, 4 feature maps (Zhu et al. 2021)",
+            ),
+            "deformable-detr-tiny": (
+                1_625_375,
+                "14-layer ResNet and 2+3 layers, 25 queries, 2 feature maps, refined boxes",
+            ),
+        },
+    ),
+    Family(
         "detr",
         "foveate.models.vision.detr",
         {
@@ -130,6 +144,13 @@ FAMILIES = (
             "resnet50": (25_557_032, "50 layers, bottleneck blocks"),
             "resnet101": (44_549_160, "101 layers, bottleneck blocks"),
             "resnet152": (60_192_808, "152 layers, bottleneck blocks"),
+            "resnet18-vd": (
+                11_712_968,
+                "18 layers, three 3x3 convolutions first and pooled shortcuts (He et al. 2019)",
+            ),
+            "resnet34-vd": (21_821_128, "34 layers of that kind"),
+            "resnet50-vd": (25_576_264, "50 layers of that kind, bottleneck blocks"),
+            "resnet101-vd": (44_568_392, "101 layers of that kind, bottleneck blocks"),
             "resnet-light": (137_762, "6 layers, a place for 8 x 8 pixels: fast, for images of about 64 x 64 pixels"),
             "plain34": (21_623_848, "34 layers without shortcuts, to compare with"),
             "resnet14": (699_426, "13 convolutions, width 32 to 128: a feature map of images of about 128 x 128"),

@@ -55,14 +55,14 @@ def _preprocessing(skill: Skill, family: str) -> dict[str, Any]:
             size = dict(zip(("height", "width"), before, strict=True)) if before[1:] else {"shortest_edge": before[0]}
         numbers = {"image_mean": list(reads.mean), "image_std": list(reads.spread)}
         return {**kind, "size": size, **crop, "resample": reads.resample, "rescale_factor": reads.scale, **numbers}
-    channels = 3 if isinstance(reads, FittedImage) else reads.square.channels
-    side = reads.size if isinstance(reads, FittedImage) else reads.square.size
-    size = {"longest_edge": side, "shortest_edge": side} if family == "detr" else {"height": side, "width": side}
+    inside = isinstance(reads, FittedImage)
+    channels, side = (3, reads.size) if inside else (reads.square.channels, reads.square.size)
+    size = {"longest_edge": side, "shortest_edge": side} if inside else {"height": side, "width": side}
     if isinstance(reads, AugmentedImage) and "ConvNext" in kind["image_processor_type"]:
         size = {"shortest_edge": side}
     numbers = {"image_mean": [MIDDLE] * channels, "image_std": [REACH] * channels}
     cropped: dict[str, Any] = {"do_center_crop": False}  # which is not what each class does where nothing is said
-    cropped |= {"crop_pct": 1.0} if "shortest_edge" in size and family != "detr" else {}
+    cropped |= {"crop_pct": 1.0} if "shortest_edge" in size and not inside else {}
     return {**kind, "size": size, **cropped, "resample": 3, "rescale_factor": 1 / 255, "do_normalize": True, **numbers}
 
 

@@ -105,10 +105,13 @@ class SetLoss:
         self.classes, self.settings = classes, settings or SetMatching()
 
     def __call__(self, output: Any, batch: Batch) -> Loss:
-        boxes, labels = batch.targets["boxes"], batch.targets["labels"]
+        boxes = batch.targets["boxes"]
         layers = [*output.earlier, output]
         total = torch.zeros((), device=boxes.device)
         for layer in layers:
+            labels = batch.targets["labels"]
+            if layer.logits.shape[-1] == 1:  # it only decides whether there is an object
+                labels = labels.clamp_max(0)
             parts = self._compare(layer, boxes, labels, self.match(layer, boxes, labels))
             total = total + sum(parts.values())
             if layer.denoised is not None:
