@@ -129,6 +129,21 @@ def models() -> dict[str, Callable[[], tuple[Any, Any]]]:
                 "detr-deformable-two-stages": {"with_box_refine": True, "two_stage": True},
             }.items()
         },
+        "detr-real-time": lambda: (
+            t.RTDetrForObjectDetection(
+                t.RTDetrConfig(
+                    backbone_config=t.RTDetrResNetConfig(**basic, out_features=["stage2", "stage3", "stage4"]),
+                    encoder_in_channels=[128, 256, 512],
+                    encoder_hidden_dim=20,
+                    hidden_expansion=0.5,
+                    decoder_in_channels=[20] * 3,
+                    **{**widths, "encoder_layers": 1, "decoder_n_points": 3},
+                    **{**heads, "d_model": 32, "num_queries": 9},
+                    **some,
+                )
+            ),
+            t.RTDetrImageProcessor(size={"height": 64, "width": 96}),
+        ),
         "detr": lambda: (
             t.DetrForObjectDetection(
                 t.DetrConfig(

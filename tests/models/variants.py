@@ -68,6 +68,8 @@ SMALL = {
     "levels": 3,
     "encoder_points": 2,
     "decoder_points": 3,
+    "encoder_feedforward": 13,
+    "fusion_width": 8,
 }
 """Sizes for tests, by the name of the field."""
 

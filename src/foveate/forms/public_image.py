@@ -77,7 +77,7 @@ class PublicImage(ImageForm):
         if not values.get("do_resize", True):
             raise UserError(f"{path} has do_resize False; foveate's models read images of one size")
         scaled = values.get("do_rescale", True)
-        plain = not values.get("do_normalize", True)
+        plain = not values.get("do_normalize", kind.normalizes)
         return cls(
             **found,
             resample=_number(values, "resample", kind.resample, str(path)),
@@ -179,11 +179,14 @@ class ImageProcessorKind:
     """A size that is one number is that of the shorter side."""
     cuts: bool = False
     """The middle is cut out."""
+    normalizes: bool = True
+    """Pixels are standardised."""
 
 
 KINDS = {
     "ViT": ImageProcessorKind(resample=2),
     "Detr": ImageProcessorKind(resample=2),
+    "RTDetr": ImageProcessorKind(resample=2, normalizes=False),
     "DeformableDetr": ImageProcessorKind(resample=2),
     "ConditionalDetr": ImageProcessorKind(resample=2),
     "DeiT": ImageProcessorKind(cuts=True),

@@ -72,6 +72,7 @@ MODEL_TYPES = {
     "detr": "foveate.interop.keys.detr",
     "conditional_detr": "foveate.interop.keys.conditional_detr",
     "deformable_detr": "foveate.interop.keys.deformable_detr",
+    "rt_detr": "foveate.interop.keys.rt_detr",
     "timm_vit": "foveate.interop.keys.vit:TIMM",
     "timm_swin": "foveate.interop.keys.swin:TIMM",
     "timm_convnext": "foveate.interop.keys.convnext:TIMM",

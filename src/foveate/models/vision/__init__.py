@@ -162,6 +162,18 @@ FAMILIES = (
         attending=(),
     ),
     Family(
+        "rt-detr",
+        "foveate.models.vision.rt_detr",
+        {
+            "rt-detr-resnet18": (
+                20_163_728,
+                "18-layer ResNet and 3 layers, 300 queries (Zhao et al. 2023)",
+            ),
+            "rt-detr-resnet50": (42_923_884, "50-layer ResNet and 6 layers"),
+            "rt-detr-tiny": (1_848_384, "14-layer ResNet and 3 layers of width 96, 25 queries, denoising"),
+        },
+    ),
+    Family(
         "sagan",
         "foveate.models.vision.sagan",
         {

@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from foveate.data.images.pixels import MIDDLE, REACH
 from foveate.files import written
 from foveate.forms.image import AugmentedImage, FittedImage
 from foveate.forms.public_image import FILE, PublicImage
@@ -12,9 +13,6 @@ from foveate.interop.public_folder import layout_for, write_folder
 from foveate.tasks.skill import Skill
 
 TASKS = ("classify-image", "detect")
-
-MIDDLE, REACH = 127.5 / 255, 63.75 / 255
-"""The mean and the deviation by which foveate standardises pixels from 0 to 1."""
 
 
 def exports_images(skill: Any) -> bool:
@@ -60,7 +58,8 @@ def _preprocessing(skill: Skill, family: str) -> dict[str, Any]:
     size = {"longest_edge": side, "shortest_edge": side} if inside else {"height": side, "width": side}
     if isinstance(reads, AugmentedImage) and "ConvNext" in kind["image_processor_type"]:
         size = {"shortest_edge": side}
-    numbers = {"image_mean": [MIDDLE] * channels, "image_std": [REACH] * channels}
+    mean, deviation = reads.pixel_mean or (MIDDLE,) * channels, reads.pixel_deviation or (REACH,) * channels
+    numbers = {"image_mean": list(mean), "image_std": list(deviation)}
     cropped: dict[str, Any] = {"do_center_crop": False}  # which is not what each class does where nothing is said
     cropped |= {"crop_pct": 1.0} if "shortest_edge" in size and not inside else {}
     return {**kind, "size": size, **cropped, "resample": 3, "rescale_factor": 1 / 255, "do_normalize": True, **numbers}

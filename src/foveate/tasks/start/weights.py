@@ -18,9 +18,11 @@ from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.forms.public_image import PublicImage
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import (
     has_known_head,
+    header_of,
     is_public,
     read_config,
     read_folder,
@@ -35,8 +37,15 @@ from foveate.tasks.start.shared_parts import part_names
 NOT_OF_A_BODY = ("head", "predict", "pooling", "label_bias")
 """Fields of a config that its head decides."""
 
-HEADS = ("head.", "output.", "teacher_output.", "summary.")
+HEADS = (
+    *("head.", "output.", "teacher_output.", "summary."),
+    *("decoder.output.", "proposals.output.", "queries.labels."),  # of detectors
+)
 """What the names of a head's tensors begin with; all others are the body's."""
+
+
+IMAGE_SETTINGS = ("pixel_mean", "pixel_deviation")
+"""What the forms of a run say of images, beside their size."""
 
 
 @dataclass
@@ -60,6 +69,19 @@ class Start:
     def body(self) -> dict[str, Tensor]:
         """The weights without those of the head."""
         return {name: tensor for name, tensor in self.tensors.items() if not name.startswith(HEADS)}
+
+    @cached_property
+    def images(self) -> dict[str, Any]:
+        """How the model reads images, as settings of the forms of images; empty for one that reads none."""
+        if self.run is not None:
+            reads = self.run.recipe.get("reads")
+            return {name: reads.get(name) for name in IMAGE_SETTINGS} if isinstance(reads, dict) else {}
+        if not reads_images(header_of(self.folder).model_type):
+            return {}
+        own: Any = self.config
+        image = PublicImage.of_folder(self.folder, getattr(own, "image_size", 224), own.channels)
+        size = getattr(own, "image_size", None) or image.longest or image.height
+        return {"size": size, "pixel_mean": image.mean, "pixel_deviation": image.spread}
 
     @property
     def digest(self) -> str:
