@@ -23,7 +23,7 @@ from foveate.baselines.colour_counts import counted_ways
 from foveate.data.dataset import Dataset
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.labelled import ImageFormat
-from foveate.data.images.pixels import choose_format
+from foveate.data.images.pixels import choose_format, normalize
 from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
 from foveate.forms.form import Changes, Learned, MapRow, Naming, OutputForm
@@ -85,6 +85,8 @@ class PixelImage(SquareImage):
     def check(self) -> None:
         super().check()
         at_least(2, "levels", self.levels)
+        if self.pixel_mean is not None:
+            raise UserError("pixel_mean is not for models whose pixels are colours of a palette")
 
     def learn(self, train: Dataset[Any], architecture: Any) -> "PixelImage":
         found = copy(self)
@@ -110,7 +112,7 @@ class PixelImage(SquareImage):
         if generator is not None and self.flip:
             flipped = generator.random(len(pixels)) < 0.5
             pixels[flipped] = pixels[flipped, ..., ::-1]
-        return {"pixels": self.standardise(pixels)}, Changes(pixels=pixels)
+        return {"pixels": normalize(pixels)}, Changes(pixels=pixels)
 
     def axis(self, value: Any, prepared: np.ndarray, grid: GridFinder) -> Naming:
         """A picture of what the model reads in each place: the colour of the pixel before, in the first one nothing."""

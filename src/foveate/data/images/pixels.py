@@ -47,6 +47,6 @@ def normalize(
 ) -> Float[Tensor, "B C h w"]:
     """8-bit pixels as numbers from about -2 to 2, channels last in memory, as convolutions read them fastest. The mean
     and the deviation are those of pixels from 0 to 1, of each channel or of all."""
-    factor = torch.tensor([1 / (255 * one) for one in deviation])[:, None, None]
+    scale = torch.tensor([255 * one for one in deviation])[:, None, None]
     shift = torch.tensor([one / other for one, other in zip(mean, deviation, strict=True)])[:, None, None]
-    return (torch.from_numpy(pixels).float() * factor - shift).contiguous(memory_format=torch.channels_last)
+    return (torch.from_numpy(pixels).float() / scale - shift).contiguous(memory_format=torch.channels_last)

@@ -14,6 +14,9 @@ from foveate.tasks.skill import Skill
 
 TASKS = ("classify-image", "detect")
 
+WHOLE_PLACES = 32
+"""Pixels of a place of the coarsest map of an RT-DETR: transformers joins maps whose sizes are multiples alone."""
+
 
 def exports_images(skill: Any) -> bool:
     """Whether a skill labels images, or finds objects in them."""
@@ -53,8 +56,11 @@ def _preprocessing(skill: Skill, family: str) -> dict[str, Any]:
             size = dict(zip(("height", "width"), before, strict=True)) if before[1:] else {"shortest_edge": before[0]}
         numbers = {"image_mean": list(reads.mean), "image_std": list(reads.spread)}
         return {**kind, "size": size, **crop, "resample": reads.resample, "rescale_factor": reads.scale, **numbers}
-    inside = isinstance(reads, FittedImage)
-    channels, side = (3, reads.size) if inside else (reads.square.channels, reads.square.size)
+    fitted = isinstance(reads, FittedImage)
+    channels, side = (3, reads.size) if fitted else (reads.square.channels, reads.square.size)
+    inside = fitted and not kind["image_processor_type"].startswith("RTDetr")  # which reads squares, unpadded
+    if fitted and not inside:
+        side = -(-side // WHOLE_PLACES) * WHOLE_PLACES
     size = {"longest_edge": side, "shortest_edge": side} if inside else {"height": side, "width": side}
     if isinstance(reads, AugmentedImage) and "ConvNext" in kind["image_processor_type"]:
         size = {"shortest_edge": side}
