@@ -104,6 +104,21 @@ def models() -> dict[str, Callable[[], tuple[Any, Any]]]:
             t.ResNetForImageClassification(t.ResNetConfig(**stages, **some)),
             t.ConvNextImageProcessor(**cut, crop_pct=0.875),
         ),
+        "efficientnet": lambda: (
+            t.EfficientNetForImageClassification(
+                t.EfficientNetConfig(
+                    image_size=44,
+                    width_coefficient=0.5,
+                    depth_coefficient=1.2,
+                    depth_divisor=4,
+                    num_block_repeats=[1] * 7,
+                    depthwise_padding=[4, 10],
+                    hidden_dim=640,
+                    **some,
+                )
+            ),
+            t.EfficientNetImageProcessor(size={"height": 44, "width": 44}, image_std=[0.47, 0.48, 0.49]),
+        ),
         "detr-conditional": lambda: (
             t.ConditionalDetrForObjectDetection(
                 t.ConditionalDetrConfig(

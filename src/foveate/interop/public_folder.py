@@ -73,6 +73,7 @@ MODEL_TYPES = {
     "conditional_detr": "foveate.interop.keys.conditional_detr",
     "deformable_detr": "foveate.interop.keys.deformable_detr",
     "rt_detr": "foveate.interop.keys.rt_detr",
+    "efficientnet": "foveate.interop.keys.efficientnet",
     "timm_vit": "foveate.interop.keys.vit:TIMM",
     "timm_swin": "foveate.interop.keys.swin:TIMM",
     "timm_convnext": "foveate.interop.keys.convnext:TIMM",

@@ -81,6 +81,7 @@ FAMILIES = (
         "foveate.models.vision.efficientnet",
         {
             "efficientnet-lite0": (4_652_008, "4.7 M parameters, made for 224 x 224 pixels (Tan and Le 2019)"),
+            "efficientnet-b0": (5_288_548, "The same with squeeze-and-excitation and SiLU, made for 224 x 224 pixels"),
             "efficientnet-lite0-16": (
                 700_994,
                 "Its first five stages, a sixteenth of the rows and columns: for detection",

@@ -44,7 +44,9 @@ def export_images(skill: Skill, folder: Path) -> str:
 def _preprocessing(skill: Skill, family: str) -> dict[str, Any]:
     """How images become pixels, as an image processor of transformers reads it."""
     reads = skill.processor.reads
-    kind = {"image_processor_type": layout_for(family, skill.model.config).image_processor}
+    kind: dict[str, Any] = {"image_processor_type": layout_for(family, skill.model.config).image_processor}
+    if kind["image_processor_type"].startswith("EfficientNet"):
+        kind["include_top"] = False  # which would divide by the deviation once more
     if isinstance(reads, PublicImage):
         found = {part.name: getattr(reads, part.name) for part in fields(reads)}
         size = _size(found["height"], found["width"], found["crop"], found["longest"])
