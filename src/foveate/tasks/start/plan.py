@@ -64,7 +64,10 @@ class Plan:
     def weights(self) -> Start:
         """What `start` names. Raises UserError where there is no model."""
         assert self.start is not None, "there is nothing to begin from"
-        return open_start(self.start)
+        found = open_start(self.start)
+        if found.family not in self.families and "vit" in self.families and found.family == "dual-encoder":
+            return found.image_tower()  # what classifies images begins with the part of a CLIP that reads them
+        return found
 
     def take_images(self) -> None:
         """Read images as the trained model does, in their size and by its mean and deviation of pixels, where the

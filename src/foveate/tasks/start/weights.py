@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from foveate.interop.public_folder import (
     translates,
 )
 from foveate.interop.weight_files import weight_files
+from foveate.models.multimodal.dual_encoder import image_config
 from foveate.tasks.hf.reader import open_tokenizer
 from foveate.tasks.run_config import RunConfig, describe
 from foveate.tasks.start.shared_parts import part_names
@@ -93,6 +94,11 @@ class Start:
         """The preset that a run began from; its sizes may have been changed."""
         preset = None if self.run is None else self.run.recipe.get("model")
         return preset if isinstance(preset, str) else None
+
+    def image_tower(self) -> "Start":
+        """The vision Transformer in a model that compares images and texts."""
+        own = {name.removeprefix("images."): one for name, one in self.tensors.items() if name.startswith("images.")}
+        return replace(self, family="vit", config=image_config(self.config), tensors=own, tokenizer=None)
 
     def fill(self, model: nn.Module, part: bool = False) -> None:
         """Give a model the trained body, or as many of its first layers as it has, which is then said; its head stays
