@@ -231,3 +231,21 @@ def test_damaged_numbers_of_images(changes: dict[str, Any], told: str, folders: 
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
     with pytest.raises(UserError, match=told):
         foveate.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_a_detector_is_looked_at(name: str, folders: Folders, tmp_path: Path) -> None:
+    """Each layer is seen, those that look at points too, and the weights of a query sum to 1 or, at an edge, to less."""
+    page = tmp_path / "look.html"
+    main(["look", str(folders[name]), str(folders["root"] / "x.png"), "--out", str(page)])
+    assert page.stat().st_size > 10_000
+    skill: Any = foveate.load(folders[name])
+    inputs = skill.processor.reads.tensors([skill.processor.reads.prepare(PIL.Image.open(folders["root"] / "x.png"))])[
+        0
+    ]
+    with torch.inference_mode(), foveate.look(skill.model) as sight:
+        skill.model(**inputs)
+    for site in sight.sites:
+        sums = sight[site].weights().sum(-1)
+        assert float(sums.max()) <= 1 + 1e-5
+        assert float(sums.min()) > (0.0 if not sight[site].has_sinks else -1e-6)

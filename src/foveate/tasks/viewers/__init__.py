@@ -19,7 +19,7 @@ from foveate.viewer.protocol import File, Input, ModelViewer
 
 __all__ = ["File", "Input", "ModelViewer", "add_question", "open_beside", "open_model", "read_input"]
 
-SEEN_AS_OURS = ("xlnet", "openai-gpt", "mpnet", "deberta", "deberta-v2")
+SEEN_AS_OURS = ("xlnet", "openai-gpt", "mpnet", "deberta", "deberta-v2", "deformable_detr", "rt_detr")
 """Types of models that attend in transformers by a softmax of their own, which cannot be seen."""
 
 READS_SOUNDS = ("whisper",)
