@@ -235,7 +235,7 @@ def test_damaged_numbers_of_images(changes: dict[str, Any], told: str, folders: 
 
 @pytest.mark.parametrize("name", DETECTORS)
 def test_a_detector_is_looked_at(name: str, folders: Folders, tmp_path: Path) -> None:
-    """Each layer is seen, those that look at points too, and the weights of a query sum to 1 or, at an edge, to less."""
+    """Each layer is seen, those that look at points too, whose weights sum to less than 1 at an edge."""
     page = tmp_path / "look.html"
     main(["look", str(folders[name]), str(folders["root"] / "x.png"), "--out", str(page)])
     assert page.stat().st_size > 10_000
