@@ -20,6 +20,8 @@ def models() -> dict[str, Callable[[], tuple[Any, Any]]]:
     basic = {"depths": [2, 2, 2, 2], "hidden_sizes": [64, 128, 256, 512], "layer_type": "basic"}
     widths = {"encoder_ffn_dim": 30, "decoder_ffn_dim": 30, "encoder_layers": 2, "decoder_layers": 2}
     heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "d_model": 20, "num_queries": 7}
+    maps = {"d_model": 32, "num_feature_levels": 3, "encoder_n_points": 3, "decoder_n_points": 2}
+    deformable = {**widths, **heads, **maps, "two_stage_num_proposals": 6, **some}
     vit = {"hidden_size": 21, "num_attention_heads": 3, "intermediate_size": 22, "num_hidden_layers": 3}
     cut = {"size": {"shortest_edge": 40}}
     middle = {"size": {"shortest_edge": 34}, "crop_size": {"height": 25, "width": 25}}
@@ -102,6 +104,21 @@ def models() -> dict[str, Callable[[], tuple[Any, Any]]]:
             t.ResNetForImageClassification(t.ResNetConfig(**stages, **some)),
             t.ConvNextImageProcessor(**cut, crop_pct=0.875),
         ),
+        "efficientnet": lambda: (
+            t.EfficientNetForImageClassification(
+                t.EfficientNetConfig(
+                    image_size=44,
+                    width_coefficient=0.5,
+                    depth_coefficient=1.2,
+                    depth_divisor=4,
+                    num_block_repeats=[1] * 7,
+                    depthwise_padding=[4, 10],
+                    hidden_dim=640,
+                    **some,
+                )
+            ),
+            t.EfficientNetImageProcessor(size={"height": 44, "width": 44}, image_std=[0.47, 0.48, 0.49]),
+        ),
         "detr-conditional": lambda: (
             t.ConditionalDetrForObjectDetection(
                 t.ConditionalDetrConfig(
@@ -109,6 +126,38 @@ def models() -> dict[str, Callable[[], tuple[Any, Any]]]:
                 )
             ),
             t.ConditionalDetrImageProcessor(size={"shortest_edge": 64, "longest_edge": 100}),
+        ),
+        **{
+            name: lambda kind=kind: (
+                t.DeformableDetrForObjectDetection(
+                    t.DeformableDetrConfig(
+                        backbone_config=t.ResNetConfig(**basic, out_features=["stage3", "stage4"]),
+                        **deformable,
+                        **kind,
+                    )
+                ),
+                t.DeformableDetrImageProcessor(size={"shortest_edge": 64, "longest_edge": 100}),
+            )
+            for name, kind in {
+                "detr-deformable": {},
+                "detr-deformable-refined": {"with_box_refine": True},
+                "detr-deformable-two-stages": {"with_box_refine": True, "two_stage": True},
+            }.items()
+        },
+        "detr-real-time": lambda: (
+            t.RTDetrForObjectDetection(
+                t.RTDetrConfig(
+                    backbone_config=t.RTDetrResNetConfig(**basic, out_features=["stage2", "stage3", "stage4"]),
+                    encoder_in_channels=[128, 256, 512],
+                    encoder_hidden_dim=20,
+                    hidden_expansion=0.5,
+                    decoder_in_channels=[20] * 3,
+                    **{**widths, "encoder_layers": 1, "decoder_n_points": 3},
+                    **{**heads, "d_model": 32, "num_queries": 9},
+                    **some,
+                )
+            ),
+            t.RTDetrImageProcessor(size={"height": 64, "width": 96}),
         ),
         "detr": lambda: (
             t.DetrForObjectDetection(

@@ -18,7 +18,7 @@ from foveate.contracts import Generator
 from foveate.models.idle_settings import idle_settings
 from foveate.models.vision.detr import DETR
 from foveate.models.vision.vit import ViTConfig
-from foveate.nn import FeatureMapAttention, Proposals
+from foveate.nn import DeformableAttention, DeformableDecoder, FeatureMapAttention, PlaceProposals, Proposals
 
 SMALL = {
     "src_vocab": 17,
@@ -73,6 +73,12 @@ SMALL = {
     "vision": ViTConfig(
         classes=1, head="none", channels=2, image_size=12, patch=3, width=15, heads=3, feedforward=11, layers=2
     ),
+    "backbone_stages": 2,
+    "levels": 3,
+    "encoder_points": 2,
+    "decoder_points": 3,
+    "encoder_feedforward": 13,
+    "fusion_width": 8,
 }
 """Sizes for tests, by the name of the field."""
 
@@ -186,7 +192,7 @@ class Variant:
         values = {
             **defaults,
             **preset.values,
-            **{name: value for name, value in SMALL.items() if name in field_types(kind)},
+            **{part.name: SMALL[part.name] for part in fields(kind) if part.name in SMALL},
         }
         if values.get("cnn"):
             values["cnn"] = "cnn-tiny"
@@ -209,8 +215,14 @@ class Variant:
                 nn.init.constant_(layer.scale, 0.5)  # else it gives nothing
             if isinstance(layer, Monotonic):
                 nn.init.constant_(layer.offset, 0.0)  # else it may pass every place
-            if isinstance(layer, DETR | Proposals):
+            if isinstance(layer, DETR | Proposals | PlaceProposals):
                 nn.init.normal_(layer.box[-1].weight)  # else boxes are not corrected
+            if isinstance(layer, DeformableDecoder):
+                for box in layer.box:
+                    nn.init.normal_(box[-1].weight)
+            if isinstance(layer, DeformableAttention):
+                for part in (layer.offsets, layer.logits):
+                    nn.init.normal_(part.weight, std=0.1)  # else no query matters
         return model
 
     @property

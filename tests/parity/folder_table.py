@@ -9,11 +9,21 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import PIL.Image
 import torch
 
 from foveate.errors import UserError
 from foveate.interop.layout import Layout
-from foveate.interop.public_folder import MODEL_TYPES, layout_at, read_config, read_folder
+from foveate.interop.public_folder import (
+    MODEL_TYPES,
+    PublicModel,
+    layout_at,
+    layout_for,
+    read_config,
+    read_folder,
+    read_values,
+)
 from foveate.tasks import TASKS, find_task
 
 WRITERS = ("vision-encoder-decoder", "blip")
@@ -108,6 +118,42 @@ def error_of_writers(kind: str, place: Path) -> tuple[float, bool]:
     return worst, back
 
 
+def image_folders(place: Path) -> Any:
+    """The folder of each kind of image model, and an image."""
+    from image_folders import Folders
+
+    pixels = np.random.default_rng(3).integers(0, 255, (61, 83, 3), np.uint8)
+    PIL.Image.fromarray(pixels).save(place / "x.png")
+    return Folders(root=place)
+
+
+def image_error(kind: str, folders: Any) -> tuple[float, bool] | None:
+    """The same of the image folders of a kind, whose trained models are written in the layout of their family; None for
+    another kind."""
+    from image_folders import models, reference, timm_models
+
+    image, worst, back = folders["root"] / "x.png", None, False
+    for name in (*models(), *timm_models()):
+        if read_values(folders[name])["model_type"] != kind:
+            continue
+        pixels, expected = reference(folders[name], image)
+        public = read_folder(folders[name])
+        with torch.no_grad():
+            error = float((public.model(pixels).logits - expected["logits"]).abs().max())
+        worst = error if worst is None else max(worst, error)
+        back |= is_written_as_ours(public)
+    return None if worst is None else (worst, back)
+
+
+def is_written_as_ours(public: PublicModel) -> bool:
+    """Whether a model of this family and with these sizes has a public layout."""
+    config: Any = public.model.config
+    try:
+        return bool(layout_for(public.family, config).write_config(config))
+    except UserError:
+        return False
+
+
 def cells(kind: str) -> list[str]:
     """The cells of a row, but for what must be measured."""
     named = ", ".join(f"`{name}`" for name in tasks_of(kind))
@@ -119,13 +165,17 @@ def page() -> str:
 
     lines = ["| " + " | ".join(HEADINGS) + " |", "| " + " | ".join(["---"] * len(HEADINGS)) + " |"]
     with tempfile.TemporaryDirectory() as place:
+        images = image_folders(Path(place))
         for kind in MODEL_TYPES:
             own = ["", "see its page"]
-            measure = error_of if kind in FOLDERS else error_of_writers if kind in WRITERS else None
-            if measure is None and layout_of(kind).feature_extractor:
-                measure = error_of_sounds
-            if measure is not None:
-                error, back = measure(kind, Path(place))
+            if kind in FOLDERS or kind in WRITERS:
+                measured = (error_of if kind in FOLDERS else error_of_writers)(kind, Path(place))
+            elif layout_of(kind).feature_extractor:
+                measured = error_of_sounds(kind, Path(place))
+            else:
+                measured = image_error(kind, images)
+            if measured is not None:
+                error, back = measured
                 own = ["yes" if back else "no", f"{error:.0e}"]
             lines.append("| " + " | ".join([*cells(kind), *own]) + " |")
     return TEMPLATE.read_text(encoding="utf-8").replace("{table}", "\n".join(lines))

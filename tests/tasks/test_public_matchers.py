@@ -11,10 +11,13 @@ import PIL.Image
 import pytest
 import torch
 from image_folders import scramble
+from made_examples import labelled_images
 
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
+from foveate.tasks.learning import learn
+from foveate.tasks.loading import recipe
 from foveate.tasks.viewers import add_question, read_input
 
 sys.path.append(str(Path(__file__).parent.parent / "parity"))
@@ -152,3 +155,34 @@ def test_what_foveate_does_not_have(
     (tmp_path / "config.json").write_text(json.dumps(values))
     with pytest.raises(UserError, match=told):
         foveate.load(tmp_path)
+
+
+@pytest.mark.parametrize("lora", [None, 2], ids=["whole", "lora"])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_classifier_begins_with_the_part_that_reads_images(
+    name: str, lora: int | None, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """With its weights, its sizes and its mean of pixels."""
+    chosen = recipe(
+        "classify-image",
+        data=labelled_images(tmp_path).data,
+        start=folders[name],
+        out=tmp_path / "run",
+        steps=1,
+        validate_every=1,
+        average=1,
+        learning_rate=1e-9,
+        lora=lora,
+        device="cpu",
+        precision="float32",
+    )
+    skill: Any = learn(chosen)
+    public: Any = foveate.load(folders[name])
+    tower = public.model.images.state_dict()
+    assert len(tower) > 20
+    for part, value in skill.model.state_dict().items():
+        if not part.startswith("output."):
+            torch.testing.assert_close(value, tower[part], atol=1e-6, rtol=0)
+    reads = public.processor.reads
+    assert (skill.processor.reads.pixel_mean, skill.processor.reads.pixel_deviation) == (reads.mean, reads.spread)
+    assert foveate.load(tmp_path / "run").run(folders["image"]).label in {"red", "green", "blue"}

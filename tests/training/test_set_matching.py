@@ -1,5 +1,6 @@
 """Set matching against transformers' loss of DETR, and by hand."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,13 @@ from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
 from foveate.contracts import IGNORE, Batch
 from foveate.errors import UserError
 from foveate.models.vision.detections import Detections
-from foveate.training.objectives.set_matching import FocalClasses, SetLoss, SetMatching, SoftmaxClasses
+from foveate.training.objectives.set_matching import (
+    FocalClasses,
+    SetLoss,
+    SetMatching,
+    SoftmaxClasses,
+    VarifocalClasses,
+)
 
 
 def detections(seed: int, queries: int = 7, classes: int = 4) -> Detections:
@@ -82,7 +89,7 @@ def test_images_without_objects(classes: object) -> None:
 def test_focal_loss_by_hand() -> None:
     """Two queries, of which the first has an object of class 1: 0.25 (1-p)^2 (-ln p), else 0.75 p^2 (-ln(1-p))."""
     logits = torch.tensor([[[0.0, 0.0], [0.0, 0.0]]])
-    loss = FocalClasses(weight=1.0).loss(logits, torch.tensor([[1, IGNORE]]), 1)
+    loss = FocalClasses(weight=1.0).loss(logits, torch.tensor([[1, IGNORE]]), 1, torch.zeros(1, 2))
     quarter = 0.25 * torch.log(torch.tensor(2.0))
     torch.testing.assert_close(loss, 0.25 * quarter + 3 * 0.75 * quarter)
 
@@ -112,3 +119,10 @@ def test_the_classes_follow_from_the_model() -> None:
         assert float(loss(output, given).log["box_loss"]) == 0 < float(loss(output, given).log["iou_loss"])
     with pytest.raises(UserError, match=r"iou_weight is -1\.0, but must be at least 0"):
         SetMatching(iou_weight=-1.0).check()
+
+
+def test_varifocal_loss_by_hand() -> None:
+    """The right class learns the overlap, weighted by it; a wrong one counts little where it is unsure."""
+    logits = torch.zeros(1, 2, 2)
+    loss = VarifocalClasses(alpha=0.75).loss(logits, torch.tensor([[1, IGNORE]]), 1, torch.tensor([[0.6, 0.0]]))
+    assert float(loss) == pytest.approx(math.log(2) * (0.6 + 3 * 0.75 * 0.5**2))

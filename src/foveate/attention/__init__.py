@@ -15,6 +15,7 @@ from foveate.attention.length_masks import left_padding, padding, segments
 from foveate.attention.masks import Mask, around, causal, window
 from foveate.attention.memory import Memory, RowGroups, assign_rows
 from foveate.attention.monotonic import Monotonic
+from foveate.attention.points import PointScore, grid_places, on_finest_grid, point_queries
 from foveate.attention.positions import sinusoidal, sinusoidal_grid
 from foveate.attention.rank_masks import by_rank
 from foveate.attention.relative_biases import RelativeEncoding, SegmentEncoding
@@ -38,6 +39,7 @@ __all__ = [
     "Mask",
     "Memory",
     "Monotonic",
+    "PointScore",
     "RelativeEncoding",
     "RelativeGridKeys",
     "RelativeGridPosition",
@@ -56,9 +58,12 @@ __all__ = [
     "attend_full",
     "by_rank",
     "causal",
+    "grid_places",
     "grid_window",
     "left_padding",
+    "on_finest_grid",
     "padding",
+    "point_queries",
     "segments",
     "assign_rows",
     "sinusoidal",

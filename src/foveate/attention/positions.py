@@ -35,11 +35,11 @@ def sinusoidal(
 
 
 def sinusoidal_grid(
-    rows: int, columns: int, width: int, device: torch.device | str | None = None
+    rows: int, columns: int, width: int, device: torch.device | str | None = None, waves: Waves = "interleaved"
 ) -> Float[Tensor, "S D"]:
     """The waves of `sinusoidal` for the places of a grid, row by row: half of the width for the row, half for the
     column (Parmar et al. 2018, https://arxiv.org/abs/1802.05751)."""
-    vertical = sinusoidal(rows, width // 2, device=device)
-    horizontal = sinusoidal(columns, width - width // 2, device=device)
+    vertical = sinusoidal(rows, width // 2, device=device, waves=waves)
+    horizontal = sinusoidal(columns, width - width // 2, device=device, waves=waves)
     both = vertical[:, None].expand(-1, columns, -1), horizontal[None].expand(rows, -1, -1)
     return torch.cat(both, -1).flatten(0, 1)

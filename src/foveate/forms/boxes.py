@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from foveate.attention import PointScore, on_finest_grid
 from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
 from foveate.data.images.boxes import CROWD, BoxedImage
@@ -259,7 +260,10 @@ class Boxes(OutputForm):
         cross = [site for site in sight.sites if site.endswith("cross")]
         if not cross:
             return []
-        weights = sight[cross[-1]].weights()[0].float().mean(0).cpu()
+        site = sight[cross[-1]]
+        weights, score = site.weights()[0].float().mean(0).cpu(), site.calls[0].call.score
+        if isinstance(score, PointScore):  # of several feature maps
+            weights = on_finest_grid(weights, score.grids)
         return [
             MapRow(one.name, weights[one.query], mark=Mark(one.name, one.box))
             for one in answer.objects or answer.every[:1]

@@ -9,7 +9,7 @@ B batch    C channels    h, w height and width in pixels
 
 import hashlib
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,13 +24,14 @@ from foveate.data.images.augmentation import Augmentation, mixup
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.decoding import DamagedImage, flat, in_8_bits, read_image, turn_upright
 from foveate.data.images.labelled import ImageFormat, is_damaged, report_damaged
-from foveate.data.images.pixels import choose_format, normalize
+from foveate.data.images.pixels import choose_format
 from foveate.errors import UserError, at_least
 from foveate.forms.form import Changes, Fit, InputForm, Learned, MapRow, Naming
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image_files import image_files, without_damaged
 from foveate.forms.inputs import open_image, require_file
 from foveate.forms.ranged_pixels import RangedPixels
+from foveate.forms.standard_pixels import StandardPixels
 from foveate.viewer.figures import plot_image_attention, plot_word_strip
 from foveate.viewer.marks import plot_marks
 from foveate.viewer.protocol import Input, InputKind
@@ -98,7 +99,7 @@ class ImageForm(RangedPixels, InputForm):
 
 
 @dataclass
-class SquareImage(ImageForm):
+class SquareImage(StandardPixels, ImageForm):
     """An image that fills a square: inputs `pixels` (B, C, h, w)."""
 
     size: int | None = None
@@ -108,6 +109,7 @@ class SquareImage(ImageForm):
     """The size and the channels of the model's input."""
 
     def check(self) -> None:
+        self.check_standard()
         if self.size is not None:
             at_least(1, "size", self.size)
 
@@ -119,6 +121,8 @@ class SquareImage(ImageForm):
         found = type(self)(**vars(self))
         composed = getattr(train[0], "identity", None) or getattr(train[0], "composed", False)
         found.format = choose_format([train[0]] if composed else train, self.size)  # composed images are alike
+        if self.pixel_mean is not None:
+            found.format = replace(found.format, channels=len(self.pixel_mean))
         return found
 
     @property
@@ -145,7 +149,7 @@ class SquareImage(ImageForm):
     def tensors(
         self, prepared: Sequence[np.ndarray], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
-        return {"pixels": normalize(np.stack(list(prepared)))}, Changes()
+        return {"pixels": self.standardise(np.stack(list(prepared)))}, Changes()
 
     def picture(self, value: PIL.Image.Image) -> np.ndarray:
         return np.ascontiguousarray(self.square.pixels(value).transpose(1, 2, 0))
@@ -175,8 +179,8 @@ class AugmentedImage(Augmentation, SquareImage):
         if generator is not None:
             pixels = self.changed(pixels, generator)
         if generator is None or not self.mixup:
-            return {"pixels": normalize(pixels)}, Changes()
-        mixed, partners, share = mixup(normalize(pixels), self.mixup, generator)
+            return {"pixels": self.standardise(pixels)}, Changes()
+        mixed, partners, share = mixup(self.standardise(pixels), self.mixup, generator)
         return {"pixels": mixed}, Changes(partners=partners, share=share)
 
 
@@ -195,7 +199,7 @@ class Fitted(NamedTuple):
 
 
 @dataclass
-class FittedImage(ImageForm):
+class FittedImage(StandardPixels, ImageForm):
     """An image that fits into the top left corner of a square: inputs `pixels` (B, 3, s, s), and `sizes` (B, 2), the
     height and the width of each image in it."""
 
@@ -205,6 +209,7 @@ class FittedImage(ImageForm):
     """Flip images and make them smaller in training."""
 
     def check(self) -> None:
+        self.check_standard()
         at_least(1, "size", self.size)
 
     def sizes(self) -> dict[str, int]:
@@ -240,7 +245,7 @@ class FittedImage(ImageForm):
         for square, image in zip(pixels, images, strict=True):
             square[:, : image.pixels.shape[1], : image.pixels.shape[2]] = image.pixels
         sizes = torch.tensor([image.fit.scaled[::-1] for image in images])
-        return {"pixels": normalize(pixels), "sizes": sizes}, Changes(fits=[image.fit for image in images])
+        return {"pixels": self.standardise(pixels), "sizes": sizes}, Changes(fits=[image.fit for image in images])
 
     def fitted(self, image: PIL.Image.Image, share: float = 1.0, flip: bool = False) -> Fitted:
         """An image whose longer side takes this share of the square's, perhaps flipped from left to right."""

@@ -85,6 +85,8 @@ class PixelImage(SquareImage):
     def check(self) -> None:
         super().check()
         at_least(2, "levels", self.levels)
+        if self.pixel_mean is not None:
+            raise UserError("pixel_mean is not for models whose pixels are colours of a palette")
 
     def learn(self, train: Dataset[Any], architecture: Any) -> "PixelImage":
         found = copy(self)

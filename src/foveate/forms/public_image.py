@@ -82,13 +82,20 @@ class PublicImage(ImageForm):
         if not values.get("do_resize", True):
             raise UserError(f"{path} has do_resize False; foveate's models read images of one size")
         scaled = values.get("do_rescale", True)
-        plain = not values.get("do_normalize", True)
+        if values.get("rescale_offset"):
+            raise UserError(f"{path} has rescale_offset True; foveate's models have False only")
+        mean, spread = (0.0,) * channels, (1.0,) * channels
+        deviation = _numbers(values, "image_std", kind.spread, channels, str(path))
+        if values.get("do_normalize", kind.normalizes):
+            mean, spread = _numbers(values, "image_mean", kind.mean, channels, str(path)), deviation
+        if kind.twice and values.get("include_top", True):
+            spread = tuple(one * other for one, other in zip(spread, deviation, strict=True))
         return cls(
             **found,
             resample=_number(values, "resample", kind.resample, str(path)),
             scale=float(values.get("rescale_factor", 1 / 255)) if scaled else 1.0,
-            mean=(0.0,) * channels if plain else _numbers(values, "image_mean", MEAN, channels, str(path)),
-            spread=(1.0,) * channels if plain else _numbers(values, "image_std", SPREAD, channels, str(path)),
+            mean=mean,
+            spread=spread,
         )
 
     @classmethod
@@ -214,11 +221,21 @@ class ImageProcessorKind:
     """The middle is cut out."""
     pads: bool = False
     """What lacks of the height and the width is padded."""
+    normalizes: bool = True
+    """Pixels are standardised."""
+    mean: tuple[float, ...] = MEAN
+    spread: tuple[float, ...] = SPREAD
+    """Where a file does not say them."""
+    twice: bool = False
+    """They are divided by the deviation once more, unless `include_top` is False."""
 
 
 KINDS = {
     "ViT": ImageProcessorKind(resample=2),
     "Detr": ImageProcessorKind(resample=2),
+    "EfficientNet": ImageProcessorKind(mean=(0.5,) * 3, spread=(0.5,) * 3, twice=True),
+    "RTDetr": ImageProcessorKind(resample=2, normalizes=False),
+    "DeformableDetr": ImageProcessorKind(resample=2),
     "ConditionalDetr": ImageProcessorKind(resample=2),
     "DeiT": ImageProcessorKind(cuts=True),
     "Beit": ImageProcessorKind(),

@@ -9,7 +9,7 @@ from foveate.nn.attentive_decoder import (
     concatenate_choices,
 )
 from foveate.nn.blocks import DecoderBlock, ParallelBlock, TransformerBlock
-from foveate.nn.boxes import box_centres, box_corners, generalized_iou
+from foveate.nn.boxes import box_centres, box_corners, generalized_iou, overlap
 from foveate.nn.conditional_decoder import ConditionalBlock, ConditionalQueries
 from foveate.nn.conditional_norm import ConditionalBatchNorm
 from foveate.nn.convolution import (
@@ -21,14 +21,18 @@ from foveate.nn.convolution import (
     SamePaddedConv2d,
 )
 from foveate.nn.decoder_stack import DecoderSizes, DecoderStack, DecoderStackState, decoder_block
+from foveate.nn.deformable_attention import DeformableAttention, DeformableBlock, DeformableDecoderBlock
+from foveate.nn.deformable_decoder import DeformableDecoder
 from foveate.nn.depthwise import DepthwiseConv2d
 from foveate.nn.detection_layers import box_layers, class_logits
 from foveate.nn.dropout import Dropout, StochasticDepth, depth_rates
 from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, word_vectors
 from foveate.nn.feature_map_attention import FeatureMapAttention
+from foveate.nn.feature_maps import FeatureMaps
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.fully_connected import FullyConnectedHead
 from foveate.nn.heads import HeadFields, HeadSizes, attention_layer
+from foveate.nn.hybrid_encoder import HybridEncoder
 from foveate.nn.image_positions import coordinate_waves, grid_positions, inside_images
 from foveate.nn.init import (
     TooManyWeightsError,
@@ -40,7 +44,8 @@ from foveate.nn.init import (
 from foveate.nn.low_rank import LowRank, add_low_rank, low_rank_updates, merge_low_rank, without_low_rank
 from foveate.nn.named_scores import SCORES, make_score
 from foveate.nn.norms import norm
-from foveate.nn.object_queries import BoxQueries, LearnedQueries, Proposals, surest_boxes
+from foveate.nn.object_queries import BoxQueries, LearnedQueries, Proposals, denoising_mask, surest_boxes
+from foveate.nn.place_proposals import PlaceProposals, pick_places, surest_places
 from foveate.nn.pooled_attention import PooledAttention
 from foveate.nn.pooling import AttentionPooling, MeanPooling, pooling, text_vector
 from foveate.nn.positions import (
@@ -67,6 +72,17 @@ from foveate.nn.stack import StackConfig, TransformerStack
 from foveate.nn.window_attention import WindowAttention
 
 __all__ = [
+    "DeformableAttention",
+    "DeformableBlock",
+    "DeformableDecoder",
+    "DeformableDecoderBlock",
+    "FeatureMaps",
+    "HybridEncoder",
+    "denoising_mask",
+    "overlap",
+    "PlaceProposals",
+    "pick_places",
+    "surest_places",
     "SCORES",
     "WordStates",
     "box_layers",

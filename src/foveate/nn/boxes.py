@@ -35,5 +35,12 @@ def generalized_iou(one: Float[Tensor, "... 4"], other: Float[Tensor, "... 4"]) 
     return shared / union.clamp_min(least) - (enclosing - union) / enclosing.clamp_min(least)
 
 
+def overlap(one: Float[Tensor, "... 4"], other: Float[Tensor, "... 4"]) -> Float[Tensor, "..."]:
+    """The intersection over the union of boxes, given by their corners: 0 to 1."""
+    shared = _area(torch.maximum(one[..., :2], other[..., :2]), torch.minimum(one[..., 2:], other[..., 2:]))
+    union = _area(one[..., :2], one[..., 2:]) + _area(other[..., :2], other[..., 2:]) - shared
+    return shared / union.clamp_min(torch.finfo(one.dtype).tiny)
+
+
 def _area(first: Float[Tensor, "... 2"], last: Float[Tensor, "... 2"]) -> Float[Tensor, "..."]:
     return (last - first).clamp_min(0).prod(-1)

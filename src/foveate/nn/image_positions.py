@@ -17,14 +17,17 @@ def coordinate_waves(values: Float[Tensor, "..."], width: int) -> Float[Tensor, 
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)
 
 
-def grid_positions(inside: Bool[Tensor, "B h w"], width: int, dtype: torch.dtype) -> Float[Tensor, "B T C"]:
+def grid_positions(
+    inside: Bool[Tensor, "B h w"], width: int, dtype: torch.dtype, centred: bool = False
+) -> Float[Tensor, "B T C"]:
     """Waves of the row and then of the column of each place of a feature map, row by row; `width` in all.
 
-    `inside` is False for padding at the right and the bottom: rows and columns are counted as shares of what is inside.
+    `inside` is False for padding at the right and the bottom: rows and columns are counted as shares of what is inside,
+    to the end of a place or, if `centred`, to its middle.
     """
-    counts = inside.to(dtype)
+    counts, half = inside.to(dtype), 0.5 if centred else 0.0
     rows, columns = counts.cumsum(1), counts.cumsum(2)
-    rows, columns = rows / (rows[:, -1:] + 1e-6), columns / (columns[:, :, -1:] + 1e-6)
+    rows, columns = (rows - half) / (rows[:, -1:] + 1e-6), (columns - half) / (columns[:, :, -1:] + 1e-6)
     return torch.cat([coordinate_waves(each, width // 2) for each in (rows, columns)], -1).flatten(1, 2)
 
 

@@ -79,10 +79,7 @@ def public_recipe(task: Task, public: PublicModel, folder: Path, processor: Proc
 
 def _image(public: PublicModel, folder: Path) -> PublicImage:
     config: Any = public.model.config
-    found = PublicImage.of_folder(folder, getattr(config, "image_size", 224), config.channels)
-    if public.family == "detr" and found.longest is None:
-        return replace(found, longest=max(found.height, found.width))
-    return found
+    return PublicImage.of_folder(folder, getattr(config, "image_size", 224), config.channels)
 
 
 def _labels(public: PublicModel, folder: Path, task: Task) -> Any:

@@ -4,7 +4,7 @@ from foveate.data.images.boxes import boxed_images
 from foveate.forms.boxes import Boxes
 from foveate.forms.image import FittedImage
 from foveate.tasks.recipe import FileExamples
-from foveate.tasks.start.parts import ImageEncoder
+from foveate.tasks.start.parts import DetectorOrEncoder
 from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.set_matching import SetMatching
@@ -12,7 +12,7 @@ from foveate.training.objectives.set_matching import SetMatching
 TASK = Task(
     name="detect",
     about="Train a detector, which finds the objects in an image: a box and a class for each.",
-    families=("detr",),
+    families=("detr", "deformable-detr", "rt-detr"),
     reads=FittedImage(),
     writes=Boxes(),
     objective=SetMatching(),
@@ -30,6 +30,6 @@ TASK = Task(
         clip=0.1,
         validate_every=500,
     ),
-    start=ImageEncoder(),
+    start=DetectorOrEncoder(),
     unit="boxes",
 )

@@ -12,8 +12,9 @@ from operator import attrgetter
 import torch
 
 from foveate.attention.call import Call
-from foveate.attention.kernels import blocked, eager, sdpa
+from foveate.attention.kernels import blocked, eager, points, sdpa
 from foveate.attention.kernels.precision import in_half, in_single_precision
+from foveate.attention.points import PointScore
 from foveate.attention.selection import Attended, Soft
 
 LARGE = 2**22
@@ -34,6 +35,7 @@ NEEDS = {
     "many": f"more than {FEW_QUERIES} queries (twice as many for transposed keys) or gradients over more than "
     f"{FEW_KEYS} keys, half precision without gradients, or another device than a CPU",
     "score": "a score that is not a dot product",
+    "points": "points of feature maps",
     "selection": "a selection other than soft",
     "sinks": "sinks in the softmax",
     "bias": "a bias",
@@ -57,11 +59,19 @@ class Kernel:
     name: str
     attend: Callable[[Call], Attended]
     serves: frozenset[str]
+    only: frozenset[str] = frozenset()
+    """The needs without which a call is not for this kernel."""
 
 
 TABLE = (
     Kernel("few", in_single_precision(eager.attend), frozenset({"bias", "value width", "log-sum-exp", "large"})),
     Kernel("sdpa", in_single_precision(sdpa.attend), frozenset({"many", "bias", "log-sum-exp", "large"})),
+    Kernel(
+        "points",
+        points.attend,
+        frozenset({"points", "score", "many", "sinks", "dropout", "value width", "large"}),
+        only=frozenset({"points"}),
+    ),
     Kernel("eager", eager.attend, frozenset(NEEDS) - {"large"}),
     Kernel("blocked", blocked.attend, frozenset(NEEDS) - {"selection", "sinks"}),
 )
@@ -78,6 +88,7 @@ def needs(call: Call) -> set[str]:
     few = few_keys if learning else not in_half(call) and (few_keys or call.queries.shape[-2] <= most)
     has = {
         "many": not few or not on_cpu,
+        "points": isinstance(call.score, PointScore),
         "score": call.score.scale(call.queries.shape[-1]) is None,
         "selection": not isinstance(call.select, Soft),
         "sinks": call.select.sinks is not None,
@@ -101,7 +112,7 @@ def choose(call: Call, name: str = "auto") -> Kernel:
     wanted = needs(call)
     if name == "auto":
         for kernel in TABLE:
-            if wanted <= kernel.serves:
+            if kernel.only <= wanted <= kernel.serves:
                 return kernel
         missing = _describe(wanted - {"many"})  # only the first kernel lacks "many"
         raise ValueError(
@@ -109,6 +120,8 @@ def choose(call: Call, name: str = "auto") -> Kernel:
         )
     for kernel in TABLE:
         if kernel.name == name:
+            if lacking := {*kernel.only} - wanted:
+                raise ValueError(f"the {name} kernel serves {_describe(lacking)} only; use kernel='auto'")
             unserved = wanted - kernel.serves - ({"large"} if name == "eager" else set())
             if unserved:
                 raise ValueError(f"the {name} kernel does not serve {_describe(unserved)}; use kernel='auto'")

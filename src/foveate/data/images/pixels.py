@@ -1,6 +1,6 @@
 """The format of a training's images, and their pixels as numbers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -9,6 +9,9 @@ from torch import Tensor
 
 from foveate.data.images.decoding import DamagedImage, read_size_and_mode
 from foveate.data.images.labelled import LARGEST_SIDE, ImageFormat, ReadableImage
+
+MIDDLE, REACH = 0.5, 0.25
+"""The mean and the deviation by which foveate standardises pixels from 0 to 1."""
 
 GREY = {"1", "L", "LA", "F", "I", "I;16", "I;16B", "I;16L"}
 """Pillow's modes of images without colour."""
@@ -39,6 +42,11 @@ def _size_and_mode(example: ReadableImage) -> tuple[tuple[int, int], str]:
     return image.size, image.mode
 
 
-def normalize(pixels: np.ndarray) -> Float[Tensor, "B C h w"]:
-    """8-bit pixels as numbers from about -2 to 2, channels last in memory, as convolutions read them fastest."""
-    return (torch.from_numpy(pixels).float() / 63.75 - 2).contiguous(memory_format=torch.channels_last)
+def normalize(
+    pixels: np.ndarray, mean: Sequence[float] = (MIDDLE,), deviation: Sequence[float] = (REACH,)
+) -> Float[Tensor, "B C h w"]:
+    """8-bit pixels as numbers from about -2 to 2, channels last in memory, as convolutions read them fastest. The mean
+    and the deviation are those of pixels from 0 to 1, of each channel or of all."""
+    scale = torch.tensor([255 * one for one in deviation])[:, None, None]
+    shift = torch.tensor([one / other for one, other in zip(mean, deviation, strict=True)])[:, None, None]
+    return (torch.from_numpy(pixels).float() / scale - shift).contiguous(memory_format=torch.channels_last)

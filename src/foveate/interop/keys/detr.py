@@ -68,12 +68,14 @@ IN_FILES = {"model.backbone.": "model.backbone.conv_encoder.", ".mlp.fc": ".fc",
 
 def file_names(config: DETRConfig) -> dict[str, str]:
     """transformers' names in files."""
-    found = {}
-    for ours, public in transformers(config, _network(config)).items():
-        for part, other in IN_FILES.items():
-            public = public.replace(part, other)
-        found[ours] = public
-    return found
+    return {ours: in_file(public) for ours, public in transformers(config, network(config.backbone)).items()}
+
+
+def in_file(public: str) -> str:
+    """transformers' name of a module as it is in files."""
+    for part, other in IN_FILES.items():
+        public = public.replace(part, other)
+    return public
 
 
 def key_map(config: DETRConfig) -> KeyMap:
@@ -81,9 +83,9 @@ def key_map(config: DETRConfig) -> KeyMap:
     return KeyMap.of(file_names(config))
 
 
-def _network(config: DETRConfig) -> Any:
-    """The config of the backbone."""
-    backbone = models.preset(config.backbone)
+def network(name: str) -> Any:
+    """The config of a preset that is a backbone."""
+    backbone = models.preset(name)
     return models.config_class(backbone.family)(classes=1, **backbone.values)
 
 
@@ -96,7 +98,7 @@ def read_config(values: Mapping[str, Any], where: str) -> DETRConfig:
     return DETRConfig(
         classes=1,
         channels=read.get("num_channels", 3),
-        backbone=_backbone(values, where),
+        backbone=backbone(values, where),
         width=read.get("d_model", 256),
         heads=heads,
         feedforward=inner,
@@ -108,7 +110,7 @@ def read_config(values: Mapping[str, Any], where: str) -> DETRConfig:
     )
 
 
-def _backbone(values: Mapping[str, Any], where: str) -> str:
+def backbone(values: Mapping[str, Any], where: str) -> str:
     """The preset with the sizes of a file's backbone. UserError where there is none."""
     given = values.get("backbone_config")
     if not isinstance(given, Mapping):
@@ -129,17 +131,10 @@ def _backbone(values: Mapping[str, Any], where: str) -> str:
 def write_config(config: DETRConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for a descendant of DETR."""
     require_defaults(config, DETRConfig(classes=1), ("norm", "boxes", "no_object", "denoising"), "transformers' DETR")
-    network = _network(config)
     return {
         "model_type": "detr",
         "architectures": ["DetrForObjectDetection"],
-        "use_timm_backbone": False,
-        "use_pretrained_backbone": False,
-        "backbone": None,
-        "backbone_config": {
-            **resnet.write_config(network),
-            "out_features": [f"stage{len(network.blocks)}"],
-        },
+        **backbone_fields(config.backbone, [f"stage{len(network(config.backbone).blocks)}"]),
         "num_channels": config.channels,
         "d_model": config.width,
         "encoder_attention_heads": config.heads,
@@ -153,10 +148,20 @@ def write_config(config: DETRConfig) -> dict[str, Any]:
     }
 
 
+def backbone_fields(name: str, stages: list[str]) -> dict[str, Any]:
+    """The fields of a `config.json` that say which ResNet is read, and which of its stages."""
+    return {
+        "use_timm_backbone": False,
+        "use_pretrained_backbone": False,
+        "backbone": None,
+        "backbone_config": {**resnet.write_config(network(name)), "out_features": stages},
+    }
+
+
 def aliases(config: DETRConfig) -> dict[str, str]:
     """The names of timm's backbone, and those that they stand for."""
     names = file_names(config)
-    return {timm: names[f"backbone.{ours}"] for ours, timm in timm_backbone_names(_network(config)).items()}
+    return {timm: names[f"backbone.{ours}"] for ours, timm in timm_backbone_names(network(config.backbone)).items()}
 
 
 LAYOUT = Layout(

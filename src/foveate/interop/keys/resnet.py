@@ -34,8 +34,10 @@ def transformers(config: ResNetConfig, prefix: str = "resnet.") -> dict[str, str
     """For networks with projections. The names are those in files; `prefix` is where the network is in a model."""
     names = {"output": "classifier.1"} if prefix == "resnet." else {}
     parts = {"convolution": "convolution", "norm": "normalization"}
+    deep, pooled = config.stem == "deep", config.shortcut == "pooled"
     for ours, theirs in parts.items():
-        names[f"stem.0.{ours}"] = f"{prefix}embedder.embedder.{theirs}"
+        for number in range(3 if deep else 1):
+            names[f"stem.{number}.{ours}"] = f"{prefix}embedder.embedder.{f'{number}.' if deep else ''}{theirs}"
     bottleneck = config.block == "bottleneck"
     for stage, count in enumerate(config.blocks):
         for ours, theirs in parts.items():
@@ -43,10 +45,10 @@ def transformers(config: ResNetConfig, prefix: str = "resnet.") -> dict[str, str
                 for layer in range(3 if bottleneck else 2):
                     place = f"{prefix}encoder.stages.{stage}.layers.{block}.layer.{layer}"
                     names[f"stages.{stage}.{block}.branch.{layer}.{ours}"] = f"{place}.{theirs}"
-            if stage or bottleneck:
-                names[f"stages.{stage}.0.shortcut.{ours}"] = (
-                    f"{prefix}encoder.stages.{stage}.layers.0.shortcut.{theirs}"
-                )
+            if stage or bottleneck or pooled:
+                inner = "1." if pooled and stage else ""  # behind the pooling
+                place = f"{prefix}encoder.stages.{stage}.layers.0.shortcut.{inner}"
+                names[f"stages.{stage}.0.shortcut.{inner}{ours}"] = f"{place}{theirs}"
     return names
 
 
@@ -74,10 +76,13 @@ def read_config(values: Mapping[str, Any], where: str) -> ResNetConfig:
 def write_config(config: ResNetConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for a plain network, and for one with another first layer."""
     require_defaults(config, ResNetConfig(classes=1), ("shortcut", "stem"), "transformers' ResNet")
+    return {"model_type": "resnet", "architectures": ["ResNetForImageClassification"], **size_fields(config)}
+
+
+def size_fields(config: ResNetConfig) -> dict[str, Any]:
+    """The fields of the sizes."""
     times = EXPANSION if config.block == "bottleneck" else 1
     return {
-        "model_type": "resnet",
-        "architectures": ["ResNetForImageClassification"],
         "num_channels": config.channels,
         "embedding_size": config.widths[0],
         "hidden_sizes": [times * width for width in config.widths],

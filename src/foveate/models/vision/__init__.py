@@ -41,6 +41,20 @@ FAMILIES = (
         attending=(),
     ),
     Family(
+        "deformable-detr",
+        "foveate.models.vision.deformable_detr",
+        {
+            "deformable-detr-resnet50": (
+                40_122_785,
+                "ResNet-50 and 6+6 layers, 300 queries, 4 feature maps (Zhu et al. 2021)",
+            ),
+            "deformable-detr-tiny": (
+                1_625_375,
+                "14-layer ResNet and 2+3 layers, 25 queries, 2 feature maps, refined boxes",
+            ),
+        },
+    ),
+    Family(
         "detr",
         "foveate.models.vision.detr",
         {
@@ -67,6 +81,7 @@ FAMILIES = (
         "foveate.models.vision.efficientnet",
         {
             "efficientnet-lite0": (4_652_008, "4.7 M parameters, made for 224 x 224 pixels (Tan and Le 2019)"),
+            "efficientnet-b0": (5_288_548, "The same with squeeze-and-excitation and SiLU, made for 224 x 224 pixels"),
             "efficientnet-lite0-16": (
                 700_994,
                 "Its first five stages, a sixteenth of the rows and columns: for detection",
@@ -130,6 +145,13 @@ FAMILIES = (
             "resnet50": (25_557_032, "50 layers, bottleneck blocks"),
             "resnet101": (44_549_160, "101 layers, bottleneck blocks"),
             "resnet152": (60_192_808, "152 layers, bottleneck blocks"),
+            "resnet18-vd": (
+                11_712_968,
+                "18 layers, three 3x3 convolutions first and pooled shortcuts (He et al. 2019)",
+            ),
+            "resnet34-vd": (21_821_128, "34 layers of that kind"),
+            "resnet50-vd": (25_576_264, "50 layers of that kind, bottleneck blocks"),
+            "resnet101-vd": (44_568_392, "101 layers of that kind, bottleneck blocks"),
             "resnet-light": (137_762, "6 layers, a place for 8 x 8 pixels: fast, for images of about 64 x 64 pixels"),
             "plain34": (21_623_848, "34 layers without shortcuts, to compare with"),
             "resnet14": (699_426, "13 convolutions, width 32 to 128: a feature map of images of about 128 x 128"),
@@ -139,6 +161,18 @@ FAMILIES = (
             "plain56": (852_498, "56 layers for small images, no shortcuts"),
         },
         attending=(),
+    ),
+    Family(
+        "rt-detr",
+        "foveate.models.vision.rt_detr",
+        {
+            "rt-detr-resnet18": (
+                20_163_728,
+                "18-layer ResNet and 3 layers, 300 queries (Zhao et al. 2023)",
+            ),
+            "rt-detr-resnet50": (42_923_884, "50-layer ResNet and 6 layers"),
+            "rt-detr-tiny": (1_848_384, "14-layer ResNet and 3 layers of width 96, 25 queries, denoising"),
+        },
     ),
     Family(
         "sagan",

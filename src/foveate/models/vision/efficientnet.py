@@ -1,13 +1,15 @@
-"""EfficientNet-Lite: inverted bottlenecks, whose width and depth grow together (Tan and Le 2019, Sandler et al. 2018).
+"""EfficientNet: inverted bottlenecks, whose width and depth grow together (Tan and Le 2019, Sandler et al. 2018).
 
-https://arxiv.org/abs/1905.11946 and https://arxiv.org/abs/1801.04381. The Lite models have no squeeze-and-excitation,
-and their activation is ReLU6. Images are padded as in TensorFlow, for which Google published weights.
+https://arxiv.org/abs/1905.11946 and https://arxiv.org/abs/1801.04381. The Lite models have no squeeze-and-excitation
+(Hu et al. 2018, https://arxiv.org/abs/1709.01507), and their activation is ReLU6. Images are padded as in TensorFlow,
+for which Google published weights.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -15,7 +17,7 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.errors import UserError
+from foveate.errors import UserError, check_literals
 from foveate.models.vision.sizes import one_for_each
 from foveate.nn import ConvNorm, Dropout, ResidualBlock, SamePaddedConv2d, depth_rates, initialize_convolutions
 
@@ -25,14 +27,19 @@ EXPANSIONS = 1, 6, 6, 6, 6, 6, 6
 """Of each stage: rows and columns of the kernels, stride of the first block, and how much wider a block is inside."""
 
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu6": F.relu6, "silu": F.silu}
+
+
 @dataclass
 class EfficientNetConfig:
-    """The sizes of an EfficientNet-Lite. Defaults are those of the smallest one, Lite0."""
+    """The sizes of an EfficientNet. Defaults are those of the smallest Lite one, Lite0."""
 
     classes: FromData
     """How many classes there are to decide between."""
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""
+    image_size: int = 224
+    """Height and width of the images of the training; others are read too."""
     blocks: tuple[int, ...] = (1, 2, 2, 3, 3, 4, 1)
     """Blocks of each of the seven stages."""
     widths: tuple[int, ...] = (16, 24, 40, 80, 112, 192, 320)
@@ -44,6 +51,10 @@ class EfficientNetConfig:
     stages: int = 7
     """How many of the stages there are. With fewer than seven, the feature map is that of the last one: of five, the
     stride is 16."""
+    squeeze: float | None = None
+    """Width of the squeeze-and-excitation of a block, as a share of the width of its input; None for no such layer."""
+    activation: Literal["relu6", "silu"] = "relu6"
+    """Activation function."""
     depth_dropout: float = 0.2
     """Share of images for which the last block is skipped in training; earlier blocks have less (stochastic depth)."""
     dropout: float = 0.2
@@ -60,6 +71,8 @@ class EfficientNet(nn.Module):
         self.config, self.stride = config, 2 * math.prod(STRIDES[: config.stages])
         one_for_each("stage", len(KERNELS), "blocks", config.blocks)
         one_for_each("stage", len(KERNELS), "widths", config.widths)
+        check_literals(config)
+        layer = partial(ConvNorm, activation=ACTIVATIONS[config.activation], eps=1e-3, convolution=SamePaddedConv2d)
         self.stem = layer(config.channels, config.stem_width, 3, 2)
         rates = iter(depth_rates(config.depth_dropout, sum(config.blocks)))
         self.stages = nn.ModuleList()
@@ -70,7 +83,9 @@ class EfficientNet(nn.Module):
             blocks = nn.Sequential()
             for number in range(count):
                 stride = 1 if number else STRIDES[stage]
-                blocks.append(block(width, outer, EXPANSIONS[stage], KERNELS[stage], stride, next(rates)))
+                branch = block(layer, width, outer, stage, stride, config.squeeze)
+                added, rate = stride == 1 and width == outer, next(rates)
+                blocks.append(ResidualBlock(branch, depth_dropout=rate) if added else branch)
                 width = outer
             self.stages.append(blocks)
         whole = config.stages == len(KERNELS)
@@ -92,20 +107,34 @@ class EfficientNet(nn.Module):
         return self.features(x)
 
 
-layer = partial(ConvNorm, activation=F.relu6, eps=1e-3, convolution=SamePaddedConv2d)
-"""A convolution of a width, an outer width, a kernel and a stride, batch norm and ReLU6."""
-
-
-def block(width: int, outer: int, expansion: int, kernel: int, stride: int, depth_dropout: float) -> nn.Module:
-    """To `expansion` times the width, a convolution of each channel for itself, and to the outer width, without an
-    activation; added to the input where that has the same shape."""
+def block(
+    layer: partial[ConvNorm], width: int, outer: int, stage: int, stride: int, squeeze: float | None
+) -> nn.Sequential:
+    """To several times the width, a convolution of each channel for itself, perhaps squeeze-and-excitation, and to the
+    outer width, without an activation."""
+    expansion = EXPANSIONS[stage]
     inner = expansion * width
-    branch = nn.Sequential(
+    activation = layer.keywords["activation"]
+    excite = [] if squeeze is None else [SqueezeExcite(inner, max(1, int(width * squeeze)), activation)]
+    return nn.Sequential(
         *([layer(width, inner, 1)] if expansion > 1 else []),
-        layer(inner, inner, kernel, stride, groups=inner),
+        layer(inner, inner, KERNELS[stage], stride, groups=inner),
+        *excite,
         layer(inner, outer, 1, activation=None),
     )
-    return ResidualBlock(branch, depth_dropout=depth_dropout) if stride == 1 and width == outer else branch
+
+
+class SqueezeExcite(nn.Module):
+    """Scales each channel by a number between 0 and 1, which the means of all channels decide."""
+
+    def __init__(self, width: int, inner: int, activation: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.reduce, self.expand = nn.Conv2d(width, inner, 1), nn.Conv2d(inner, width, 1)
+        self.activation = activation
+
+    def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B C h w"]:
+        means = x.mean((2, 3), keepdim=True)
+        return x * self.expand(self.activation(self.reduce(means))).sigmoid()
 
 
 MODEL, CONFIG = EfficientNet, EfficientNetConfig
@@ -113,7 +142,8 @@ MODEL, CONFIG = EfficientNet, EfficientNetConfig
 PRESETS: dict[str, dict[str, Any]] = {
     "efficientnet-lite0": {},
     "efficientnet-lite0-16": {"stages": 5},
+    "efficientnet-b0": {"squeeze": 0.25, "activation": "silu"},
 }
 
-SIZES: dict[str, dict[str, int]] = {"efficientnet-lite0": {"classes": 1000}}
+SIZES: dict[str, dict[str, int]] = {name: {"classes": 1000} for name in ("efficientnet-lite0", "efficientnet-b0")}
 """The classes of ImageNet, which other data replaces."""

@@ -28,13 +28,14 @@ class ResNetConfig:
     """Width of the 3x3 convolutions of each stage, in channels."""
     block: Literal["basic", "bottleneck"] = "basic"
     """Two 3x3 convolutions, or 1x1, 3x3, 1x1, the last one to four times the width."""
-    shortcut: Literal["projection", "padding", "none"] = "projection"
+    shortcut: Literal["projection", "pooled", "padding", "none"] = "projection"
     """What is added to a block's output where its input has another shape: a 1x1 convolution of the input (option B of
-    the paper) or the input subsampled and padded by channels of zeros (option A). With "none" nothing is added in any
-    block: a plain network."""
-    stem: Literal["7x7", "3x3"] = "7x7"
-    """The first layers: a 7x7 convolution and max pooling to a quarter of the image's size, or, for small images, a 3x3
-    convolution at full size (section 4.2)."""
+    the paper), the same of 2x2 means of the input (He et al. 2019, https://arxiv.org/abs/1812.01187), or the input
+    subsampled and padded by channels of zeros (option A). With "none" nothing is added in any block: a plain
+    network."""
+    stem: Literal["7x7", "3x3", "deep"] = "7x7"
+    """The first layers: a 7x7 convolution, or three 3x3 ones ("deep", He et al. 2019), and max pooling to a quarter of
+    the image's size; or, for small images, a 3x3 convolution at full size (section 4.2)."""
     depth_dropout: float = 0.0
     """Share of images for which the last block is skipped in training; earlier blocks have less (stochastic depth)."""
     dropout: float = 0.0
@@ -53,23 +54,28 @@ class ResNet(nn.Module):
         rates = iter(depth_rates(config.depth_dropout, sum(config.blocks)))
         self.stages = nn.ModuleList()
         width = config.widths[0]
+        self.grid_widths: list[int] = []
         for stage, (count, inner) in enumerate(zip(config.blocks, config.widths, strict=True)):
             blocks = nn.Sequential()
             for number in range(count):
                 stride = 2 if stage and not number else 1
                 branch, outer = BRANCHES[config.block](width, inner, stride)
-                blocks.append(self._block(branch, width, outer, stride, next(rates)))
+                first = config.shortcut == "pooled" and not number  # each stage has a shortcut with weights there
+                blocks.append(self._block(branch, width, outer, stride, next(rates), first))
                 self.stride, width = self.stride * stride, outer
             self.stages.append(blocks)
+            self.grid_widths.append(width)
         self.grid_width = width
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(width, config.classes)
         initialize_convolutions(self)
 
-    def _block(self, branch: nn.Module, width: int, outer: int, stride: int, depth_dropout: float) -> nn.Module:
+    def _block(
+        self, branch: nn.Module, width: int, outer: int, stride: int, depth_dropout: float, first: bool
+    ) -> nn.Module:
         if self.config.shortcut == "none":
             return nn.Sequential(branch, nn.ReLU())
-        changes = stride > 1 or width != outer
+        changes = stride > 1 or width != outer or first
         shortcut = SHORTCUTS[self.config.shortcut](width, outer, stride) if changes else None
         return ResidualBlock(branch, shortcut, F.relu, depth_dropout)
 
@@ -79,15 +85,27 @@ class ResNet(nn.Module):
 
     def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
         """The last feature map."""
-        x = self.stem(pixels)
+        return self.grids(pixels)[-1]
+
+    def grids(self, pixels: Float[Tensor, "B c h w"]) -> list[Float[Tensor, "B _ _ _"]]:
+        """The feature map of each stage, `grid_widths` channels wide."""
+        x, found = self.stem(pixels), []
         for stage in self.stages:
             x = stage(x)
-        return x
+            found.append(x)
+        return found
 
 
 def large_stem(channels: int, width: int) -> tuple[nn.Module, int]:
     """A 7x7 convolution of stride 2 and max pooling; each place stands for 4x4 pixels."""
     return nn.Sequential(ConvNorm(channels, width, 7, stride=2), nn.MaxPool2d(3, stride=2, padding=1)), 4
+
+
+def deep_stem(channels: int, width: int) -> tuple[nn.Module, int]:
+    """Three 3x3 convolutions, the first of stride 2, and max pooling."""
+    inner = width // 2
+    layers = ConvNorm(channels, inner, 3, stride=2), ConvNorm(inner, inner, 3), ConvNorm(inner, width, 3)
+    return nn.Sequential(*layers, nn.MaxPool2d(3, stride=2, padding=1)), 4
 
 
 def small_stem(channels: int, width: int) -> tuple[nn.Module, int]:
@@ -115,6 +133,13 @@ def projection(width: int, outer: int, stride: int) -> nn.Module:
     return ConvNorm(width, outer, 1, stride, activation=None)
 
 
+def pooled_projection(width: int, outer: int, stride: int) -> nn.Module:
+    """A 1x1 convolution of means, so that no place of the input is left out."""
+    if stride == 1:
+        return projection(width, outer, stride)
+    return nn.Sequential(nn.AvgPool2d(stride, ceil_mode=True), projection(width, outer, 1))
+
+
 class ZeroPadding(nn.Module):
     """Every second place of the input, padded by channels of zeros: option A of the paper, without parameters."""
 
@@ -126,11 +151,13 @@ class ZeroPadding(nn.Module):
         return F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.added))
 
 
-STEMS = {"7x7": large_stem, "3x3": small_stem}
+STEMS = {"7x7": large_stem, "3x3": small_stem, "deep": deep_stem}
 BRANCHES = {"basic": basic, "bottleneck": bottleneck}
-SHORTCUTS = {"projection": projection, "padding": ZeroPadding}
+SHORTCUTS = {"projection": projection, "pooled": pooled_projection, "padding": ZeroPadding}
 
 MODEL, CONFIG = ResNet, ResNetConfig
+
+_DEEP = {"stem": "deep", "shortcut": "pooled"}
 
 _SMALL = {"widths": (16, 32, 64), "stem": "3x3", "shortcut": "padding"}
 
@@ -140,6 +167,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "resnet50": {"blocks": (3, 4, 6, 3), "block": "bottleneck"},
     "resnet101": {"blocks": (3, 4, 23, 3), "block": "bottleneck"},
     "resnet152": {"blocks": (3, 8, 36, 3), "block": "bottleneck"},
+    "resnet18-vd": _DEEP,
+    "resnet34-vd": {**_DEEP, "blocks": (3, 4, 6, 3)},
+    "resnet50-vd": {**_DEEP, "blocks": (3, 4, 6, 3), "block": "bottleneck"},
+    "resnet101-vd": {**_DEEP, "blocks": (3, 4, 23, 3), "block": "bottleneck"},
     "resnet-light": {"blocks": (1, 1), "widths": (32, 96)},
     "plain34": {"blocks": (3, 4, 6, 3), "shortcut": "none"},
     "resnet14": {"blocks": (2, 2, 2), "widths": (32, 64, 128)},
@@ -149,7 +180,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "plain56": {**_SMALL, "blocks": (9, 9, 9), "shortcut": "none"},
 }
 
-SIZES: dict[str, dict[str, int]] = {
-    name: {"classes": 1000} for name in ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "plain34")
-}
+IMAGENET = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "plain34")
+
+SIZES: dict[str, dict[str, int]] = {name: {"classes": 1000} for name in PRESETS if name.startswith(IMAGENET)}
 """The classes of ImageNet, which other data replaces."""

@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from foveate.data.images.pixels import MIDDLE, REACH
 from foveate.files import written
 from foveate.forms.image import AugmentedImage, FittedImage
 from foveate.forms.public_image import FILE, PublicImage
@@ -13,8 +14,8 @@ from foveate.tasks.skill import Skill
 
 TASKS = ("classify-image", "detect")
 
-MIDDLE, REACH = 127.5 / 255, 63.75 / 255
-"""The mean and the deviation by which foveate standardises pixels from 0 to 1."""
+WHOLE_PLACES = 32
+"""Pixels of a place of the coarsest map of an RT-DETR: transformers joins maps whose sizes are multiples alone."""
 
 
 def exports_images(skill: Any) -> bool:
@@ -45,7 +46,9 @@ def preprocessing(skill: Skill, family: str) -> dict[str, Any]:
     reads = skill.processor.reads
     if getattr(reads, "pads", False):
         return _padded(reads)
-    kind = {"image_processor_type": layout_for(family, skill.model.config).image_processor}
+    kind: dict[str, Any] = {"image_processor_type": layout_for(family, skill.model.config).image_processor}
+    if kind["image_processor_type"].startswith("EfficientNet"):
+        kind["include_top"] = False  # which would divide by the deviation once more
     if isinstance(reads, PublicImage):
         found = {part.name: getattr(reads, part.name) for part in fields(reads)}
         size = _size(found["height"], found["width"], found["crop"], found["longest"])
@@ -57,14 +60,18 @@ def preprocessing(skill: Skill, family: str) -> dict[str, Any]:
             size = dict(zip(("height", "width"), before, strict=True)) if before[1:] else {"shortest_edge": before[0]}
         numbers = {"image_mean": list(reads.mean), "image_std": list(reads.spread)}
         return {**kind, "size": size, **crop, "resample": reads.resample, "rescale_factor": reads.scale, **numbers}
-    channels = 3 if isinstance(reads, FittedImage) else reads.square.channels
-    side = reads.size if isinstance(reads, FittedImage) else reads.square.size
-    size = {"longest_edge": side, "shortest_edge": side} if family == "detr" else {"height": side, "width": side}
+    fitted = isinstance(reads, FittedImage)
+    channels, side = (3, reads.size) if fitted else (reads.square.channels, reads.square.size)
+    inside = fitted and not kind["image_processor_type"].startswith("RTDetr")  # which reads squares, unpadded
+    if fitted and not inside:
+        side = -(-side // WHOLE_PLACES) * WHOLE_PLACES
+    size = {"longest_edge": side, "shortest_edge": side} if inside else {"height": side, "width": side}
     if isinstance(reads, AugmentedImage) and "ConvNext" in kind["image_processor_type"]:
         size = {"shortest_edge": side}
-    numbers = {"image_mean": [MIDDLE] * channels, "image_std": [REACH] * channels}
+    mean, deviation = reads.pixel_mean or (MIDDLE,) * channels, reads.pixel_deviation or (REACH,) * channels
+    numbers = {"image_mean": list(mean), "image_std": list(deviation)}
     cropped: dict[str, Any] = {"do_center_crop": False}  # which is not what each class does where nothing is said
-    cropped |= {"crop_pct": 1.0} if "shortest_edge" in size and family != "detr" else {}
+    cropped |= {"crop_pct": 1.0} if "shortest_edge" in size and not inside else {}
     return {**kind, "size": size, **cropped, "resample": 3, "rescale_factor": 1 / 255, "do_normalize": True, **numbers}
 
 

@@ -50,6 +50,11 @@ LANGUAGE_MODEL_HELP = (
     "names others. A recurrent classifier begins from the embedding and the layers of a recurrent language model, or "
     "from the embedding of a BERT."
 )
+DETECTOR_HELP = (
+    "Begin with the trained weights of a detector, a run or a Hugging Face folder, and with new classes; preset and "
+    "sizes are then those of the folder. Or with the image encoder of these: a run of classify-image, or of a task "
+    "whose models have such an encoder, or efficientnet-lite0."
+)
 IMAGE_ENCODER_HELP = (
     "Begin with the image encoder of these trained weights: a run of classify-image, or of a task whose models have "
     "such an encoder, or efficientnet-lite0. The model must have such an encoder."
@@ -259,6 +264,28 @@ class RunOrBody(InitFrom):
 
     def processor(self, recipe: Any, kind: Any) -> Any:
         return self._of(recipe).processor(recipe, kind)
+
+    def fill(self, recipe: Any, model: nn.Module) -> None:
+        self._of(recipe).fill(recipe, model)
+
+
+class DetectorOrEncoder(InitFrom):
+    """The body of a detector, or the image encoder of another model."""
+
+    help = DETECTOR_HELP
+
+    @staticmethod
+    def _of(recipe: Any) -> InitFrom:
+        return Body() if recipe.weights.family in recipe.families else ImageEncoder()
+
+    def complete(self, recipe: Any) -> None:
+        self._of(recipe).complete(recipe)
+
+    def training(self, recipe: Any) -> Training | None:
+        return replace(FINE_TUNING, clip=0.1) if recipe.weights.family in recipe.families else None
+
+    def check(self, recipe: Any) -> None:
+        self._of(recipe).check(recipe)
 
     def fill(self, recipe: Any, model: nn.Module) -> None:
         self._of(recipe).fill(recipe, model)

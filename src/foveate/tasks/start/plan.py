@@ -8,6 +8,7 @@ from typing import Any
 from foveate import models
 from foveate.config import from_dict
 from foveate.errors import UserError
+from foveate.forms.standard_pixels import StandardPixels
 from foveate.models.idle_settings import changed_fields, check_settings_act
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.start.weights import Start, open_start
@@ -63,7 +64,19 @@ class Plan:
     def weights(self) -> Start:
         """What `start` names. Raises UserError where there is no model."""
         assert self.start is not None, "there is nothing to begin from"
-        return open_start(self.start)
+        found = open_start(self.start)
+        if found.family not in self.families and "vit" in self.families and found.family == "dual-encoder":
+            return found.image_tower()  # what classifies images begins with the part of a CLIP that reads them
+        return found
+
+    def take_images(self) -> None:
+        """Read images as the trained model does, in their size and by its mean and deviation of pixels, where the
+        settings leave that as the task has it."""
+        form, usual = self.recipe.reads, self.page.reads
+        if isinstance(form, StandardPixels):
+            changed = {name: value for name, value in self.weights.images.items() if value is not None}
+            left = {name for name in changed if getattr(form, name) == getattr(usual, name)}
+            self.recipe.reads = replace(form, **{name: changed[name] for name in left})
 
     def take_settings(self, run: Mapping[str, Any], names: Sequence[str], left_open: bool = False) -> None:
         """Give the forms the settings of these names that the recipe of a trained run has; with `left_open`, only those
@@ -101,6 +114,7 @@ def settle(page: Any, values: Mapping[str, Any]) -> Recipe:
     left_open = given is None or isinstance(given, Mapping)
     if recipe.start is not None and left_open and not has_all_sizes(given, recipe.model):
         page.start.complete(plan)
+        plan.take_images()
     recipe.training = _plain(training) if isinstance(training, Training) else _usual_training(plan, training)
     preset, given = plan.preset, recipe.architecture
     if given is None or isinstance(given, Mapping):

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,11 @@ from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.forms.public_image import PublicImage
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import (
     has_known_head,
+    header_of,
     is_public,
     read_config,
     read_folder,
@@ -29,6 +31,7 @@ from foveate.interop.public_folder import (
     translates,
 )
 from foveate.interop.weight_files import weight_files
+from foveate.models.multimodal.dual_encoder import image_config
 from foveate.tasks.hf.reader import open_tokenizer
 from foveate.tasks.run_config import RunConfig, describe
 from foveate.tasks.start.shared_parts import part_names
@@ -36,8 +39,15 @@ from foveate.tasks.start.shared_parts import part_names
 NOT_OF_A_BODY = ("head", "predict", "pooling", "label_bias")
 """Fields of a config that its head decides."""
 
-HEADS = ("head.", "output.", "teacher_output.", "summary.")
+HEADS = (
+    *("head.", "output.", "teacher_output.", "summary."),
+    *("decoder.output.", "proposals.output.", "queries.labels."),  # of detectors
+)
 """What the names of a head's tensors begin with; all others are the body's."""
+
+
+IMAGE_SETTINGS = ("pixel_mean", "pixel_deviation")
+"""What the forms of a run say of images, beside their size."""
 
 
 @dataclass
@@ -62,6 +72,19 @@ class Start:
         """The weights without those of the head."""
         return {name: tensor for name, tensor in self.tensors.items() if not name.startswith(HEADS)}
 
+    @cached_property
+    def images(self) -> dict[str, Any]:
+        """How the model reads images, as settings of the forms of images; empty for one that reads none."""
+        if self.run is not None:
+            reads = self.run.recipe.get("reads")
+            return {name: reads.get(name) for name in IMAGE_SETTINGS} if isinstance(reads, dict) else {}
+        if not reads_images(header_of(self.folder).model_type):
+            return {}
+        own: Any = self.config
+        image = PublicImage.of_folder(self.folder, getattr(own, "image_size", 224), own.channels)
+        size = getattr(own, "image_size", None) or image.longest or image.height
+        return {"size": size, "pixel_mean": image.mean, "pixel_deviation": image.spread}
+
     @property
     def digest(self) -> str:
         """A few letters that are others for other weights."""
@@ -72,6 +95,11 @@ class Start:
         """The preset that a run began from; its sizes may have been changed."""
         preset = None if self.run is None else self.run.recipe.get("model")
         return preset if isinstance(preset, str) else None
+
+    def image_tower(self) -> "Start":
+        """The vision Transformer in a model that compares images and texts."""
+        own = {name.removeprefix("images."): one for name, one in self.tensors.items() if name.startswith("images.")}
+        return replace(self, family="vit", config=image_config(self.config), tensors=own, tokenizer=None)
 
     def fill(self, model: nn.Module, part: bool = False) -> None:
         """Give a model the trained body, or as many of its first layers as it has, which is then said; its head stays

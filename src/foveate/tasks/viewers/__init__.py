@@ -22,7 +22,7 @@ __all__ = ["File", "Input", "ModelViewer", "add_question", "open_beside", "open_
 
 SEEN_AS_OURS = (
     *("xlnet", "openai-gpt", "mpnet", "deberta", "deberta-v2"),
-    *("wav2vec2", "hubert", "audio-spectrogram-transformer"),
+    *("wav2vec2", "hubert", "audio-spectrogram-transformer", "deformable_detr", "rt_detr"),
 )
 """Types of models that attend in transformers by a softmax of their own, which cannot be seen, and of those whose
 sounds are prepared here."""

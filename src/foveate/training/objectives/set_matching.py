@@ -14,7 +14,7 @@ from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch
 from foveate.errors import UserError, at_least
-from foveate.nn import box_corners, generalized_iou
+from foveate.nn import box_corners, generalized_iou, overlap
 from foveate.training.objectives.objective import Loss
 
 
@@ -25,8 +25,11 @@ class ClassLoss(Protocol):
     def cost(self, logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B K"]) -> Float[Tensor, "B Q K"]:
         """Returns the cost of giving a query an object; labels are 0 where there is none."""
 
-    def loss(self, logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B Q"], objects: int) -> Float[Tensor, ""]:
-        """The summed loss for queries with these labels: IGNORE where a query has no object."""
+    def loss(
+        self, logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B Q"], objects: int, overlaps: Float[Tensor, "B Q"]
+    ) -> Float[Tensor, ""]:
+        """The summed loss for queries with these labels: IGNORE where a query has no object. `overlaps` are the shares
+        in which the boxes of query and object overlap."""
 
 
 class SoftmaxClasses:
@@ -42,7 +45,9 @@ class SoftmaxClasses:
     def cost(self, logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B K"]) -> Float[Tensor, "B Q K"]:
         return -_pick(logits.softmax(-1), labels)
 
-    def loss(self, logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B Q"], objects: int) -> Float[Tensor, ""]:
+    def loss(
+        self, logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B Q"], objects: int, overlaps: Float[Tensor, "B Q"]
+    ) -> Float[Tensor, ""]:
         last = logits.shape[-1] - 1
         labels = torch.where(labels == IGNORE, last, labels)
         weights = torch.where(labels == last, self.no_object, 1.0)
@@ -62,9 +67,11 @@ class FocalClasses:
         wrong, right = self._losses(logits)
         return self.weight * _pick(right - wrong, labels)
 
-    def loss(self, logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B Q"], objects: int) -> Float[Tensor, ""]:
+    def loss(
+        self, logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B Q"], objects: int, overlaps: Float[Tensor, "B Q"]
+    ) -> Float[Tensor, ""]:
         wrong, right = self._losses(logits)
-        chosen = F.one_hot(labels.clamp_min(0), logits.shape[-1]).bool() & (labels != IGNORE)[..., None]
+        chosen = _chosen(logits, labels)
         return self.weight * torch.where(chosen, right, wrong).sum()
 
     def _losses(self, logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,6 +79,29 @@ class FocalClasses:
         share = logits.sigmoid()
         wrong = (1 - self.alpha) * share**self.gamma * F.softplus(logits)
         return wrong, self.alpha * (1 - share) ** self.gamma * F.softplus(-logits)
+
+
+class VarifocalClasses(FocalClasses):
+    """Likewise, but the score of the class that is right learns how well the box fits (Zhang et al. 2021,
+    https://arxiv.org/abs/2008.13367), as in RT-DETR (Zhao et al. 2023)."""
+
+    def __init__(self, alpha: float = 0.75) -> None:
+        """`alpha` is the weight of classes that are wrong; matching is that of the focal loss."""
+        super().__init__()
+        self.wrong_weight = alpha
+
+    def loss(
+        self, logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B Q"], objects: int, overlaps: Float[Tensor, "B Q"]
+    ) -> Float[Tensor, ""]:
+        chosen = _chosen(logits, labels)
+        wanted = overlaps[..., None] * chosen
+        weights = torch.where(chosen, wanted, self.wrong_weight * logits.detach().sigmoid() ** self.gamma)
+        return F.binary_cross_entropy_with_logits(logits, wanted, weights, reduction="sum")
+
+
+def _chosen(logits: Float[Tensor, "B Q N"], labels: Int[Tensor, "B Q"]) -> Bool[Tensor, "B Q N"]:
+    """Marks the class that is right, if there is an object."""
+    return F.one_hot(labels.clamp_min(0), logits.shape[-1]).bool() & (labels != IGNORE)[..., None]
 
 
 @dataclass
@@ -89,8 +119,10 @@ class SetMatching:
             at_least(0, name, getattr(self, name))
 
     def fit(self, architecture: Any) -> "SetLoss":
-        """The loss for the classes that a model decides: one by one, or with one for "no object"."""
-        return SetLoss(SoftmaxClasses() if architecture.no_object else FocalClasses(), self)
+        """The loss for the classes that a model decides: one by one, perhaps by how well boxes fit, or with one for
+        "no object"."""
+        one_by_one = VarifocalClasses if getattr(architecture, "iou_aware", False) else FocalClasses
+        return SetLoss(SoftmaxClasses() if architecture.no_object else one_by_one(), self)
 
 
 class SetLoss:
@@ -105,10 +137,13 @@ class SetLoss:
         self.classes, self.settings = classes, settings or SetMatching()
 
     def __call__(self, output: Any, batch: Batch) -> Loss:
-        boxes, labels = batch.targets["boxes"], batch.targets["labels"]
+        boxes = batch.targets["boxes"]
         layers = [*output.earlier, output]
         total = torch.zeros((), device=boxes.device)
         for layer in layers:
+            labels = batch.targets["labels"]
+            if layer.logits.shape[-1] == 1:  # it only decides whether there is an object
+                labels = labels.clamp_max(0)
             parts = self._compare(layer, boxes, labels, self.match(layer, boxes, labels))
             total = total + sum(parts.values())
             if layer.denoised is not None:
@@ -138,7 +173,9 @@ class SetLoss:
         queries = matched[rows, places]
         wanted = labels.new_full(layer.logits.shape[:2], IGNORE)
         wanted[rows, queries] = labels[rows, places]
-        classes = self.classes.loss(layer.logits.float(), wanted, len(rows))
+        overlaps = layer.boxes.new_zeros(wanted.shape, dtype=torch.float32)
+        overlaps[rows, queries] = _overlaps(layer.boxes.float()[rows, queries], boxes[rows, places])
+        classes = self.classes.loss(layer.logits.float(), wanted, len(rows), overlaps)
         return {"class_loss": classes, **self._box_losses(layer.boxes.float()[rows, queries], boxes[rows, places])}
 
     def _denoise(self, layer: Any, boxes: Tensor, labels: Tensor) -> Tensor:
@@ -147,7 +184,8 @@ class SetLoss:
         labels, boxes = labels.repeat(1, groups), boxes.repeat(1, groups, 1)
         real: Bool[Tensor, "B T"] = labels != IGNORE
         losses = self._box_losses(layer.boxes.float()[real], boxes[real])
-        classes = self.classes.loss(layer.logits.float()[real][None], labels[real][None], int(real.sum()))
+        overlaps = _overlaps(layer.boxes.float()[real], boxes[real])[None]
+        classes = self.classes.loss(layer.logits.float()[real][None], labels[real][None], int(real.sum()), overlaps)
         return (classes + sum(losses.values())) / groups
 
     def _box_losses(self, found: Float[Tensor, "M 4"], wanted: Float[Tensor, "M 4"]) -> dict[str, Tensor]:
@@ -155,6 +193,11 @@ class SetLoss:
         agreement = generalized_iou(box_corners(found), box_corners(wanted))
         distance, missing = (found - wanted).abs().sum(), (1 - agreement).sum()
         return {"box_loss": self.settings.box_weight * distance, "iou_loss": self.settings.iou_weight * missing}
+
+
+def _overlaps(found: Float[Tensor, "M 4"], wanted: Float[Tensor, "M 4"]) -> Float[Tensor, "M"]:
+    """How well boxes fit, without gradients."""
+    return overlap(box_corners(found.detach()), box_corners(wanted))
 
 
 def _pick(scores: Float[Tensor, "B Q N"], labels: Int[Tensor, "B K"]) -> Float[Tensor, "B Q K"]:
