@@ -85,11 +85,24 @@ class PublicTokenizer:
         self._tokenizer.encode_special_tokens = True
         return [encoding.ids for encoding in encode(self._tokenizer, texts, add_special_tokens=False)]
 
-    def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """The ids of a text and, for each, where it begins and ends in it; (0, 0) for those that were added."""
+    def spans(self, text: str, around: bool = True) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a text and, for each, where it begins and ends in it; (0, 0) for those that were added, which are
+        left out without `around`."""
         self._tokenizer.encode_special_tokens = False
-        encoding = encode_with_offsets(self._tokenizer, text)
+        encoding = encode_with_offsets(self._tokenizer, text, add_special_tokens=around)
         return encoding.ids, encoding.offsets
+
+    def signs(self, text: str, between: str) -> list[str]:
+        """The special tokens in a text, and what else was added to the vocabulary and stands `between` messages."""
+        added = self._tokenizer.get_added_tokens_decoder().values()
+        names = {one.content for one in added if one.content in (text if one.special else between)}
+        return sorted(names, key=len, reverse=True)
+
+    def special_names(self) -> tuple[tuple[str, str], ...]:
+        """The special tokens by their names in `tokenizer_config.json`, such as ("bos_token", "<s>")."""
+        values = {name: self.config.get(name) for name in ROLES.values()}
+        named = {name: value.get("content") if isinstance(value, dict) else value for name, value in values.items()}
+        return tuple((name, value) for name, value in named.items() if isinstance(value, str))
 
     def types(self, text: str) -> list[int]:
         """Of each of these ids the segment that it belongs to, by the tokenizer's own form."""
