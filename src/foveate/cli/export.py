@@ -14,7 +14,7 @@ from foveate.errors import UserError
 from foveate.files import check_writable
 from foveate.interop.pretrained import locate
 from foveate.tasks.completion.completer import Completer
-from foveate.tasks.completion.exporting import as_completer
+from foveate.tasks.completion.exporting import as_completer, export_gguf
 from foveate.tasks.export.adapter import export_adapter
 from foveate.tasks.export.cloze import export_cloze, fills_in_words
 from foveate.tasks.export.images import export_images, exports_images
@@ -30,15 +30,16 @@ class Export:
     these, a BERT that labels texts, pairs or words, a GPT that labels texts, a BERT or XLNet that fills in words, a
     Transformer or T5 that translates, or a vision Transformer, Swin, ConvNeXt, ResNet or DETR. As an ONNX file: a
     language model, a BERT or a classifier of images. As an adapter of peft: the low-rank updates of a classifier that
-    was trained with --lora."""
+    was trained with --lora. As a GGUF file, which llama.cpp reads: a Llama."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Folder of a trained model, of foveate's or of Hugging Face's; or a name of trained weights."""
     out: Path
-    """Folder to write config.json, model.safetensors and the tokenizer to; model.onnx; or the files of an adapter."""
-    to: Literal["hf", "onnx", "peft"] = "hf"
-    """The layout: a model of Hugging Face's; an ONNX file, which is tried in onnxruntime; or an adapter of the peft
-    library."""
+    """Folder to write config.json, model.safetensors and the tokenizer to; model.onnx; model.gguf; or the files of an
+    adapter."""
+    to: Literal["hf", "onnx", "peft", "gguf"] = "hf"
+    """The layout: a model of Hugging Face's; an ONNX file, which is tried in onnxruntime; an adapter of the peft
+    library; or a GGUF file, of a Llama."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -56,6 +57,9 @@ def main(arguments: Sequence[str]) -> None:
 
         worst = export_to_onnx(task, options.out)
         print(f"wrote {options.out / MODEL}; onnxruntime's logits differ from PyTorch's by at most {worst:.1e}")
+        return
+    if options.to == "gguf":
+        print(f"wrote {export_gguf(task, options.out)}")
         return
     ways = (
         (gives_labels, export_labels),

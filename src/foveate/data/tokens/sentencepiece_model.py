@@ -90,7 +90,7 @@ def piece_tokenizer(path: Path) -> Tokenizer:
     """The tokenizer of a file as SentencePiece itself reads texts. Raises UserError and ValueError like `read_model`,
     and UserError for a model of words or characters."""
     pieces, training, normalizer = read_model(path)
-    tokenizer = Tokenizer(_model(pieces, training, path))
+    tokenizer = Tokenizer(piece_model(pieces, training, path))
     steps: list[normalizers.Normalizer] = []
     if table := normalizer.get(2, b""):
         steps.append(normalizers.Precompiled(table))
@@ -111,7 +111,9 @@ SPACE = "\u2581"
 """What stands for a space in pieces."""
 
 
-def _model(pieces: list[Piece], training: Mapping[int, Any], path: Path) -> models.Model:
+def piece_model(pieces: list[Piece], training: Mapping[int, Any], path: Path) -> models.Model:
+    """What cuts texts into these pieces. Raises UserError for a model of words or characters, and ValueError for one
+    without an unknown piece."""
     kind, unknown = training.get(3, UNIGRAM), training.get(40, 0)
     falls_back = bool(training.get(35, 0))
     if kind == UNIGRAM:
