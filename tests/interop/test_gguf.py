@@ -124,9 +124,7 @@ def test_what_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(UserError, match=r"a.gguf: 'x' has the tensor type 99, which the gguf package cannot read$"):
         read_gguf(path)
     monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(
-        UserError, match=r"'x' has the tensor type 99; foveate reads F32, .*install 'foveate\[gguf\]'$"
-    ):
+    with pytest.raises(UserError, match=r"'x' has the tensor type 99; foveate reads F32, .*install 'foveate\[gguf\]'$"):
         read_gguf(path)
     written(path, [("x", (2, 3), 0, bytes(24))])
     whole = path.read_bytes()

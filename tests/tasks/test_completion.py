@@ -349,7 +349,7 @@ MISTAKES: list[tuple[str, Callable[[Path], object], str]] = [
         "hidden_size '48', which cannot be",
     ),
     ("large tokenizer", lambda folder: enlarge(folder), r"has a token 53, but the model embeddings for 53 only"),
-    ("adapter", lambda folder: adapter(folder), "has only an adapter for another model"),
+    ("adapter", lambda folder: adapter(folder), "adapter_config.json does not name its base model"),
 ]
 
 

@@ -74,7 +74,7 @@ TYPES = {
 
 
 def tensor_type(code: int) -> TensorType:
-    """The type of a code. Raises UserError for one that nobody knows, or that needs the gguf package, if it is missing."""
+    """The type of a code. Raises UserError for one that nobody knows, or that needs a missing package."""
     if code in TYPES:
         return TYPES[code]
     try:

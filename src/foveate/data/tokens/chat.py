@@ -25,7 +25,7 @@ class Message:
     content: str
 
 
-class Part(NamedTuple):
+class ChatPart(NamedTuple):
     """A part of a chat that is written: what a message says, or signs around it."""
 
     text: str
@@ -53,17 +53,17 @@ class ChatForm:
     stripped: frozenset[str] = frozenset()
     """The roles whose messages lose the white space around them."""
 
-    def parts(self, messages: Sequence[Message]) -> list[Part]:
+    def parts(self, messages: Sequence[Message]) -> list[ChatPart]:
         """A chat as it is written, up to where the assistant begins or has ended.
 
         Raises UserError for roles that do not take turns, and for a system that has no place.
         """
         first, *rest = messages
-        found = [Part(self.start)]
+        found = [ChatPart(self.start)]
         if first.role == "system":
             if self.system is None:
                 raise UserError("this model's chat template has no place for what the system says: leave --system out")
-            found = [Part(self.system[0]), self._said(first), Part(self.system[1])]
+            found = [ChatPart(self.system[0]), self._said(first), ChatPart(self.system[1])]
             first, *rest = rest
         messages = [first, *rest]
         for number, message in enumerate(messages):
@@ -73,12 +73,12 @@ class ChatForm:
             last = number + 1 == len(messages)
             behind = (self.ask if last else self.before_answer) if message.role == "user" else ""
             behind = behind or (self.end if last else self.between)
-            found += [self._said(message), Part(behind)]
+            found += [self._said(message), ChatPart(behind)]
         return found
 
-    def _said(self, message: Message) -> Part:
+    def _said(self, message: Message) -> ChatPart:
         text = message.content.strip() if message.role in self.stripped else message.content
-        return Part(text, True, message.role == "assistant")
+        return ChatPart(text, True, message.role == "assistant")
 
     def text(self, messages: Sequence[Message]) -> str:
         """A chat as a text."""
@@ -129,10 +129,12 @@ def found_in(text: str, names: Sequence[str]) -> list[str]:
     return re.findall("|".join(map(re.escape, names)), text) if names else []
 
 
-def learned_places(parts: Sequence[Part], places: Sequence[tuple[int, int]], names: Sequence[str]) -> Iterator[bool]:
+def learned_places(
+    parts: Sequence[ChatPart], places: Sequence[tuple[int, int]], names: Sequence[str]
+) -> Iterator[bool]:
     """Whether each token, which begins and ends there in the text of the parts, is of an answer or the sign behind."""
     ranges, begin = list[tuple[int, int]](), 0
-    for part, behind in zip(parts, [*parts[1:], Part("")], strict=True):
+    for part, behind in zip(parts, [*parts[1:], ChatPart("")], strict=True):
         if part.learned:
             signs = found_in(behind.text, names)
             sign = behind.text.index(signs[0]) + len(signs[0]) if signs else 0
@@ -142,7 +144,7 @@ def learned_places(parts: Sequence[Part], places: Sequence[tuple[int, int]], nam
 
 
 def encoded_apart(
-    tokenizer: PublicTokenizer, parts: Sequence[Part], names: Sequence[str]
+    tokenizer: PublicTokenizer, parts: Sequence[ChatPart], names: Sequence[str]
 ) -> Iterator[tuple[int, bool]]:
     """The ids of parts, of which those that are said have no sign among them."""
     after_answer = False

@@ -34,6 +34,13 @@ class Weights:
 
 GGUF = ".gguf"
 
+ADAPTER, CONFIG = "adapter_config.json", "config.json"
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder has an adapter of the peft library, and no model."""
+    return (folder / ADAPTER).is_file() and not (folder / CONFIG).is_file()
+
 
 def converted(path: Path, announce: Callable[[str], None]) -> Path:
     """The folder in the cache with the model of a GGUF file, in single precision. Raises UserError for a damaged file,
@@ -54,14 +61,18 @@ def weights(name: str) -> Weights:
 
 
 def locate(folder: Path | str, announce: Callable[[str], None] = lambda line: None) -> Path:
-    """Returns the folder itself. For a name in PRETRAINED, of a hub's repository ("hub:org/name") or of a GGUF file,
-    returns the folder of these weights in the cache.
+    """Returns the folder itself. For a name in PRETRAINED, of a hub's repository ("hub:org/name"), of a GGUF file
+    or of an adapter of peft, returns the folder of these weights in the cache.
 
     `announce` receives a line before something is fetched or converted.
     """
     folder = Path(folder)
     if folder.is_file() and folder.suffix == GGUF:
         return converted(folder, announce)
+    if is_adapter(folder):
+        from foveate.interop.peft_merged import merged
+
+        return merged(folder, announce)
     if folder.exists():
         return folder
     if is_hub_name(folder):
