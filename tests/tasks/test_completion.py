@@ -228,7 +228,7 @@ def test_a_trained_gpt_is_exported_with_its_start_token(tmp_path: Path) -> None:
         torch.testing.assert_close(theirs(expected).logits, model(expected).logits, atol=2e-5, rtol=0)
     again = foveate.load(tmp_path).run(text, CompleteOptions(Decoding("greedy", max_new_tokens=5)))
     assert again.line.startswith(text)
-    with pytest.raises(UserError, match="only language models are exported"):
+    with pytest.raises(UserError, match="has no class for the models of"):
         as_completer(model)
 
 

@@ -15,6 +15,7 @@ from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.special_tokens import Role
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.language_model import LanguageModel
+from foveate.tasks.tuning.common import TunedModel
 
 SILENT: tuple[Role, ...] = ("pad", "start", "end")
 """The special tokens that stand for no text."""
@@ -22,12 +23,10 @@ SILENT: tuple[Role, ...] = ("pad", "start", "end")
 
 def as_completer(task: Any) -> Completer:
     """A trained GPT as a public model: its texts begin with the start token. Raises UserError for another model."""
-    if not isinstance(task, LanguageModel):
-        raise UserError(
-            "only language models are exported, the models of `foveate train language` and `cloze`, and those that "
-            "label texts, pairs or words, of `classify`, `pair` and `tag`"
-        )
-    own = cast(SubwordTokenizer, task.reads.words)
+    if not isinstance(task, LanguageModel | TunedModel):
+        name = getattr(getattr(task, "task", None), "name", "such")
+        raise UserError(f"transformers has no class for the models of `{name}`: they are not exported")
+    own = cast(SubwordTokenizer, task.processor.reads.words)
     values = {"bos_token_id": own.special.start, "eos_token_id": own.special.end}
     model = task.model
     if not isinstance(model, CausalLanguageModel):
