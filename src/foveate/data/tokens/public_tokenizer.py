@@ -1,5 +1,5 @@
 """The tokenizer of a Hugging Face folder: `tokenizer.json`, or the older `vocab.json` and `merges.txt`, or XLNet's
-`spiece.model`."""
+`spiece.model`, or DeBERTa's `spm.model`."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -11,7 +11,14 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from foveate.data.text.scripts import continues_word
 from foveate.data.tokens.library import copy_of, decode, encode, encode_with_offsets, in_one_line, open_library
 from foveate.data.tokens.public_settings import CONFIG, obey_settings, read_settings
-from foveate.data.tokens.sentencepiece_model import MODEL, NAMES, load_sentencepiece
+from foveate.data.tokens.sentencepiece_model import (
+    DEBERTA,
+    DEBERTA_MODEL,
+    MODEL,
+    NAMES,
+    load_deberta,
+    load_sentencepiece,
+)
 from foveate.errors import UserError
 from foveate.files import read_json, written
 from foveate.limits import check_file
@@ -55,7 +62,10 @@ class PublicTokenizer:
                 return cls(obey_settings(byte_level(str(folder / VOCABULARY), str(folder / MERGES)), folder), config)
             if (folder / MODEL).is_file():
                 return cls(load_sentencepiece(folder / MODEL, config), {**NAMES, **config})
-        raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY} and {MERGES}, nor {MODEL}")
+            if (folder / DEBERTA_MODEL).is_file():
+                return cls(load_deberta(folder / DEBERTA_MODEL, config), {**DEBERTA, **config})
+        files = f"neither {TOKENIZER} nor {VOCABULARY} and {MERGES}, nor {MODEL} or {DEBERTA_MODEL}"
+        raise UserError(f"{folder} has no tokenizer: {files}")
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
