@@ -37,9 +37,9 @@ class Export:
     out: Path
     """Folder to write config.json, model.safetensors and the tokenizer to; model.onnx; model.gguf; or the files of an
     adapter."""
-    to: Literal["hf", "onnx", "peft", "gguf"] = "hf"
+    to: Literal["hf", "onnx", "peft", "gguf", "ctranslate2"] = "hf"
     """The layout: a model of Hugging Face's; an ONNX file, which is tried in onnxruntime; an adapter of the peft
-    library; or a GGUF file, of a Llama."""
+    library; a GGUF file, of a Llama; or a folder of CTranslate2, of a GPT or Llama, whose logits are compared."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -57,6 +57,12 @@ def main(arguments: Sequence[str]) -> None:
 
         worst = export_to_onnx(task, options.out)
         print(f"wrote {options.out / MODEL}; onnxruntime's logits differ from PyTorch's by at most {worst:.1e}")
+        return
+    if options.to == "ctranslate2":
+        from foveate.tasks.export.ctranslate2 import export_to_ctranslate2
+
+        worst = export_to_ctranslate2(task, options.out)
+        print(f"wrote {options.out}; CTranslate2's logits differ from PyTorch's by at most {worst:.1e}")
         return
     if options.to == "gguf":
         print(f"wrote {export_gguf(task, options.out)}")
