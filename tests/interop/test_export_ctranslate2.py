@@ -3,15 +3,16 @@
 import sys
 from pathlib import Path
 
-import ctranslate2
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "parity"))
 
-from folders import FOLDERS
+ctranslate2 = pytest.importorskip("ctranslate2")
 
-import foveate
-from foveate.cli import main
+from folders import FOLDERS  # noqa: E402
+
+import foveate  # noqa: E402
+from foveate.cli import main  # noqa: E402
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,5 +1,6 @@
 """GGUF files: numbers by hand, and what is wrong with a file."""
 
+import importlib.util
 import os
 import struct
 import sys
@@ -121,8 +122,9 @@ def test_numbers_of_each_type_and_metadata(tmp_path: Path) -> None:
 def test_what_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.gguf"
     written(path, [("x", (2, 32), 99, bytes(64))])
-    with pytest.raises(UserError, match=r"a.gguf: 'x' has the tensor type 99, which the gguf package cannot read$"):
-        read_gguf(path)
+    if importlib.util.find_spec("gguf") is not None:
+        with pytest.raises(UserError, match=r"a.gguf: 'x' has the tensor type 99, which the gguf package cannot read$"):
+            read_gguf(path)
     monkeypatch.setitem(sys.modules, "gguf", None)
     with pytest.raises(UserError, match=r"'x' has the tensor type 99; foveate reads F32, .*install 'foveate\[gguf\]'$"):
         read_gguf(path)

@@ -5,22 +5,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import gguf
 import numpy as np
 import pytest
 import torch
 import transformers
-from gguf.quants import dequantize, quantize
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-import foveate
-from foveate.cli import main
-from foveate.data.tokens.public_tokenizer import PublicTokenizer
-from foveate.errors import UserError
-from foveate.interop.gguf import read_gguf
-from foveate.interop.gguf_llama import convert
-from foveate.interop.gguf_tokenizers import WORDS, _spaces
-from foveate.interop.public_folder import read_folder
+gguf = pytest.importorskip("gguf")
+
+from gguf.quants import dequantize, quantize  # noqa: E402
+
+import foveate  # noqa: E402
+from foveate.cli import main  # noqa: E402
+from foveate.data.tokens.public_tokenizer import PublicTokenizer  # noqa: E402
+from foveate.errors import UserError  # noqa: E402
+from foveate.interop.gguf import read_gguf  # noqa: E402
+from foveate.interop.gguf_llama import convert  # noqa: E402
+from foveate.interop.gguf_tokenizers import WORDS, _spaces  # noqa: E402
+from foveate.interop.public_folder import read_folder  # noqa: E402
 
 SIZES = {
     "hidden_size": 64,
