@@ -105,7 +105,7 @@ def test_captions_in_a_script_that_the_model_lacks(captioner: Path, table: Path,
     [
         ("a reed square", "the model never saw the word 'reed' in a caption; did you mean red"),
         ("κόκκινο", "the model never saw the word 'κόκκινο' in a caption"),
-        (300 * "red ", "the caption has 300 tokens"),
+        (300 * "red ", "takes 302 positions, but the model learned only"),
     ],
 )
 def test_captions_to_draw(

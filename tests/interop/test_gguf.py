@@ -1,7 +1,9 @@
 """GGUF files: numbers by hand, and what is wrong with a file."""
 
+import importlib.util
 import os
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import torch
 
 from foveate.errors import UserError
 from foveate.interop.gguf import read_gguf
-from foveate.interop.pretrained.smollm2 import convert, halves_from_pairs
+from foveate.interop.gguf_llama import convert, halves_from_pairs
 
 
 def text(value: str) -> bytes:
@@ -86,7 +88,7 @@ def test_a_shape_that_no_array_has(shape: tuple[int, ...], tmp_path: Path) -> No
 
 def test_a_file_of_another_model(tmp_path: Path) -> None:
     file = read_gguf(written(tmp_path / "a.gguf", [("w", (1,), 0, bytes(4))], width=3))
-    with pytest.raises(UserError, match="the GGUF file holds no Llama with a byte-level tokenizer: 'attention"):
+    with pytest.raises(UserError, match="the GGUF file holds a model of the kind None; foveate reads llama"):
         convert(file, tmp_path)
 
 
@@ -117,10 +119,14 @@ def test_numbers_of_each_type_and_metadata(tmp_path: Path) -> None:
     assert file.tensor("four").tolist() == [[number / 4 - 1 for number in numbers]] * 2
 
 
-def test_what_cannot_be_read(tmp_path: Path) -> None:
+def test_what_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.gguf"
-    written(path, [("x", (2, 32), 12, bytes(64))])
-    with pytest.raises(UserError, match=r"a.gguf: 'x' has the tensor type 12; foveate reads F32, F16, Q4_1, Q8_0$"):
+    written(path, [("x", (2, 32), 99, bytes(64))])
+    if importlib.util.find_spec("gguf") is not None:
+        with pytest.raises(UserError, match=r"a.gguf: 'x' has the tensor type 99, which the gguf package cannot read$"):
+            read_gguf(path)
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(UserError, match=r"'x' has the tensor type 99; foveate reads F32, .*install 'foveate\[gguf\]'$"):
         read_gguf(path)
     written(path, [("x", (2, 3), 0, bytes(24))])
     whole = path.read_bytes()

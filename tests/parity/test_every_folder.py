@@ -201,3 +201,20 @@ def test_it_is_written_back(case: tuple[str, str, Path, Any], tmp_path: Path) ->
     tokens = torch.randint(3, 50, (2, 11))
     with torch.no_grad():
         torch.testing.assert_close(again(tokens).logits, theirs(tokens).logits, atol=FOLDERS[kind].close, rtol=0)
+
+
+def test_a_text_that_is_too_long(case: tuple[str, str, Path, Any]) -> None:
+    """It has no answer, or is cut; of a model that reads any length it is read."""
+    _, head, folder, _ = case
+    skill = foveate.load(folder)
+    text = " ".join(TEXTS * 40)
+    if head == "span":
+        return  # it is read in windows
+    if head == "words" and skill.task.name == "cloze":
+        text = f"the [MASK] lit {text}"
+    limited = skill.most_positions < 400
+    assert isinstance(skill.answer([text])[0], Failure if limited else Answer)
+    skill.truncate = True
+    (answer,) = skill.answer([text])
+    assert isinstance(answer, Answer)
+    assert answer.cut == limited

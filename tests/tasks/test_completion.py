@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from chat_templates import CHATML
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "parity"))
@@ -21,7 +22,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 import foveate
 from foveate.cli import main
-from foveate.data.tokens.chat import TEMPLATES, ChatML, Message, chat_template
+from foveate.data.tokens.chat import ChatForm, Message, chat_template
 from foveate.data.tokens.public_tokenizer import PublicTokenizer, byte_level
 from foveate.data.tokens.tokenizers import train_bpe
 from foveate.decoding import Decoding
@@ -227,7 +228,7 @@ def test_a_trained_gpt_is_exported_with_its_start_token(tmp_path: Path) -> None:
         torch.testing.assert_close(theirs(expected).logits, model(expected).logits, atol=2e-5, rtol=0)
     again = foveate.load(tmp_path).run(text, CompleteOptions(Decoding("greedy", max_new_tokens=5)))
     assert again.line.startswith(text)
-    with pytest.raises(UserError, match="only language models are exported"):
+    with pytest.raises(UserError, match="has no class for the models of"):
         as_completer(model)
 
 
@@ -257,15 +258,14 @@ class Terminal(io.StringIO):
 def test_a_chat_in_the_terminal_remembers(
     copied: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    (template,) = TEMPLATES
-    (copied / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+    (copied / "tokenizer_config.json").write_text(json.dumps({"chat_template": CHATML}))
     asked: list[list[Message]] = []
 
-    def encode(self: ChatML, tokenizer: PublicTokenizer, messages: list[Message]) -> list[int]:
+    def encode(self: ChatForm, tokenizer: PublicTokenizer, messages: list[Message]) -> list[int]:
         asked.append(list(messages))
         return [1, 2, 3]
 
-    monkeypatch.setattr(ChatML, "encode", encode)
+    monkeypatch.setattr(ChatForm, "encode", encode)
     monkeypatch.setattr("sys.stdin", Terminal("the lamp\nof stairs\n"))
     main(["run", str(copied), "--chat", "--system", "climbed", "--max-new-tokens", "2"])
     first, second = capsys.readouterr().out.splitlines()
@@ -275,12 +275,12 @@ def test_a_chat_in_the_terminal_remembers(
 
 
 def test_the_page_of_a_chat_has_the_users_words_as_its_title(copied: Path) -> None:
-    (template,) = TEMPLATES
-    (copied / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+    (copied / "tokenizer_config.json").write_text(json.dumps({"chat_template": CHATML}))
     viewer = CompleterViewer(foveate.load(copied))
-    first = TEMPLATES[template].turn("the lamp")
+    form = chat_template(foveate.load(copied).tokenizer)
+    first = form.turn("the lamp")
     assert viewer.look(first, 1000).title == "the lamp"
-    assert viewer.look(TEMPLATES[template].turn(f"{first}of stairs<|im_end|>\nclimbed"), 1000).title == "climbed"
+    assert viewer.look(form.turn(f"{first}of stairs<|im_end|>\nclimbed"), 1000).title == "climbed"
     assert viewer.look("of stairs", 1000).title == "of stairs"
 
 
@@ -288,9 +288,8 @@ def test_a_chat_is_that_of_its_template() -> None:
     letters = {letter: number for number, letter in enumerate("abcdefghijklmnopqrstuvwxyzASYHFLM,.Ġ<|_>Ċ")}
     names = ["<|im_start|>", "<|im_end|>"]
     library = byte_level({**letters, names[0]: 41, names[1]: 42}, [], special=names)
-    (template,) = TEMPLATES
-    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=library, chat_template=template)
-    ours = PublicTokenizer(library, {"chat_template": template})
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=library, chat_template=CHATML)
+    ours = PublicTokenizer(library, {"chat_template": CHATML})
     messages = [{"role": "user", "content": "hi there"}]
     expected = theirs.apply_chat_template(messages, add_generation_prompt=True, tokenize=True, return_dict=False)
     assert chat_template(ours).encode(ours, [Message("user", "hi there")]) == expected
@@ -350,7 +349,7 @@ MISTAKES: list[tuple[str, Callable[[Path], object], str]] = [
         "hidden_size '48', which cannot be",
     ),
     ("large tokenizer", lambda folder: enlarge(folder), r"has a token 53, but the model embeddings for 53 only"),
-    ("adapter", lambda folder: adapter(folder), "has only an adapter for another model"),
+    ("adapter", lambda folder: adapter(folder), "adapter_config.json does not name its base model"),
 ]
 
 

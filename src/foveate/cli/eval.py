@@ -17,6 +17,7 @@ from foveate.data.text.files import check_readable_again
 from foveate.errors import UserError, printable
 from foveate.files import check_place, real_path, strict_json, written
 from foveate.forms.ranged_pixels import use_pixel_range
+from foveate.forms.truncation import use_truncation
 from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.examples.hub_data import local_paths
 
@@ -43,6 +44,8 @@ class Eval(Generic[Options]):
     pixel_range: tuple[float, float] | None = None
     """For images: the values of 16-bit and floating-point pixels that become black and white. By default as in the
     training."""
+    truncate: bool = False
+    """Cut texts that are too long for the model, instead of leaving them out."""
     json: bool = False
     """Print one JSON object instead of tables."""
     device: str = "cpu"
@@ -54,6 +57,7 @@ def main(arguments: Sequence[str]) -> None:
     asked.options.check()
     task: Any = tasks.load(asked.folder, asked.device)
     use_pixel_range(task, asked.pixel_range)
+    use_truncation(task, asked.truncate)
     if asked.output is not None:
         _check_output(asked.output, asked)
     languages = getattr(task.recipe.examples, "languages", None)

@@ -14,7 +14,7 @@ from foveate.errors import UserError
 from foveate.files import check_writable
 from foveate.interop.pretrained import locate
 from foveate.tasks.completion.completer import Completer
-from foveate.tasks.completion.exporting import as_completer
+from foveate.tasks.completion.exporting import as_completer, export_gguf
 from foveate.tasks.export.adapter import export_adapter
 from foveate.tasks.export.cloze import export_cloze, fills_in_words
 from foveate.tasks.export.image_writers import export_image_writer, writes_about_images
@@ -33,15 +33,16 @@ class Export:
     Transformer or T5 that translates, a TrOCR, Donut, ViT-GPT2 or BLIP that writes about images, a vision Transformer,
     Swin, ConvNeXt, ResNet or DETR, or a Whisper, wav2vec 2.0 or audio spectrogram Transformer that began from such a
     folder. As an ONNX file: a language model, a BERT or a classifier of images. As an adapter of peft: the low-rank
-    updates of a classifier that was trained with --lora."""
+    updates of a classifier that was trained with --lora. As a GGUF file, which llama.cpp reads: a Llama."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Folder of a trained model, of foveate's or of Hugging Face's; or a name of trained weights."""
     out: Path
-    """Folder to write config.json, model.safetensors and the tokenizer to; model.onnx; or the files of an adapter."""
-    to: Literal["hf", "onnx", "peft"] = "hf"
-    """The layout: a model of Hugging Face's; an ONNX file, which is tried in onnxruntime; or an adapter of the peft
-    library."""
+    """Folder to write config.json, model.safetensors and the tokenizer to; model.onnx; model.gguf; or the files of an
+    adapter."""
+    to: Literal["hf", "onnx", "peft", "gguf", "ctranslate2"] = "hf"
+    """The layout: a model of Hugging Face's; an ONNX file, which is tried in onnxruntime; an adapter of the peft
+    library; a GGUF file, of a Llama; or a folder of CTranslate2, of a GPT or Llama, whose logits are compared."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -59,6 +60,15 @@ def main(arguments: Sequence[str]) -> None:
 
         worst = export_to_onnx(task, options.out)
         print(f"wrote {options.out / MODEL}; onnxruntime's logits differ from PyTorch's by at most {worst:.1e}")
+        return
+    if options.to == "ctranslate2":
+        from foveate.tasks.export.ctranslate2 import export_to_ctranslate2
+
+        worst = export_to_ctranslate2(task, options.out)
+        print(f"wrote {options.out}; CTranslate2's logits differ from PyTorch's by at most {worst:.1e}")
+        return
+    if options.to == "gguf":
+        print(f"wrote {export_gguf(task, options.out)}")
         return
     ways = (
         (gives_labels, export_labels),

@@ -12,7 +12,7 @@ from foveate.cli.parse import parse
 from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError, one_line
 from foveate.files import real_path
-from foveate.interop.pretrained import PRETRAINED, locate
+from foveate.interop.pretrained import GGUF, PRETRAINED, locate
 from foveate.interop.public_folder import is_public
 from foveate.tasks import find_task, opener
 from foveate.tasks.loading import Runs
@@ -57,7 +57,13 @@ def tell_unfinished(folder: Path) -> None:
 def _is_model(word: str) -> bool:
     """Returns whether an argument is a folder with a model, or a name of trained weights."""
     files = (run_dir.CONFIG, "adapter_config.json", f"{run_dir.UNFINISHED}/{run_dir.CONFIG}")
-    return word in PRETRAINED or is_hub_name(word) or any(os.path.isfile(os.path.join(word, name)) for name in files)
+    gguf = word.endswith(GGUF) and os.path.isfile(word)
+    return (
+        gguf
+        or word in PRETRAINED
+        or is_hub_name(word)
+        or any(os.path.isfile(os.path.join(word, name)) for name in files)
+    )
 
 
 def check_no_part(path: Path, folder: Path, flag: str) -> None:

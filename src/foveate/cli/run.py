@@ -21,6 +21,7 @@ from foveate.errors import UserError, one_line, printable, quoted
 from foveate.files import check_place
 from foveate.forms.answers import Answer, Failure
 from foveate.forms.ranged_pixels import use_pixel_range
+from foveate.forms.truncation import use_truncation
 from foveate.tasks.skill import Skill
 from foveate.viewer.figures import check_extension, save_figure
 
@@ -54,6 +55,8 @@ class Run(Generic[Options]):
     pixel_range: tuple[float, float] | None = None
     """For images: the values of 16-bit and floating-point pixels that become black and white. By default as in the
     training."""
+    truncate: bool = False
+    """Cut texts that are too long for the model, instead of leaving them without an answer."""
     json: bool = False
     """Print a JSON object for each input: the input, and the answer with its probabilities and numbers."""
 
@@ -67,13 +70,14 @@ def main(arguments: Sequence[str]) -> None:
         check_place(asked.picture)
     task: Any = tasks.load(asked.folder, asked.device)
     use_pixel_range(task, asked.pixel_range)
+    use_truncation(task, asked.truncate)
     if not asked.text and asked.file is None and getattr(asked.options, "chat", False) and _interactive():
         _chat(task, asked)
         return
     if asked.text == ("-",) and (hear := _hearer(task)) is not None:
         _hear(hear, asked)
         return
-    lines, empty, long, drawn = 0, 0, 0, asked.picture is None
+    lines, empty, long, cut, drawn = 0, 0, 0, 0, asked.picture is None
     failure: Failure | None = None
     streams = _streams(task, asked)
     for given in _chunks(asked):
@@ -89,9 +93,12 @@ def main(arguments: Sequence[str]) -> None:
                 _print(sentence, prediction, asked)
             empty += not (sentence.strip() or prediction.line or isinstance(prediction, Failure))
             long += isinstance(prediction, Answer) and prediction.long
+            cut += isinstance(prediction, Answer) and prediction.cut
         lines += len(sentences)
     if empty:
         print(f"{empty:,} empty lines stay empty", file=sys.stderr)
+    if cut:
+        print(f"{cut:,} lines were cut to the positions that the model has", file=sys.stderr)
     if long:
         print(f"{long:,} lines are longer than any the model learned from; they may be poor", file=sys.stderr)
     if failure is not None:

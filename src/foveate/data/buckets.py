@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import replace
 from itertools import islice
 from operator import length_hint
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class OneBucket:
         prepared = batching.prepare(dataset)
         # one example may give several rows, such as an image with its captions, or none
         examples = getattr(prepared, "examples", range(len(prepared)))
-        self._bucket = Bucket(prepared, batching, dataset.name, lambda row: dataset[examples[row]].place)
+        self._bucket = Bucket(prepared, batching, dataset.name, lambda row: cast(Any, dataset[examples[row]]).place)
         self.report = report or getattr(prepared, "report", "")
         self.largest = self._bucket.largest
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, cast, overload, runtime_checkable
 
 import numpy as np
 
@@ -23,7 +23,8 @@ class Example(Protocol):
         """All that is learned from it. Two examples with the same content are the same to a model."""
 
 
-E = TypeVar("E", bound=Example)
+E = TypeVar("E")
+"""An `Example`, or of a parallel text two texts."""
 
 Row = TypeVar("Row")
 
@@ -101,6 +102,10 @@ class Dataset(Generic[E]):
         chosen = _Chosen(self.examples, np.array(numbers, np.int64))
         return Dataset(self.name, chosen, self.unit, (*self.notes, *notes), lines)
 
+    def map(self, change: Callable[[E], E]) -> "Dataset[E]":
+        """The examples as `change` returns them."""
+        return Dataset(self.name, [change(example) for example in self], self.unit, self.notes, self.lines)
+
     @property
     def report(self) -> str:
         """One line for the user: how many examples there are, and the notes."""
@@ -111,7 +116,7 @@ class Dataset(Generic[E]):
         """A few letters that are others for other examples, and for another order of them."""
         found = hashlib.blake2b()
         for example in self:
-            content = example.content()
+            content = cast(Example, example).content()
             found.update(len(content).to_bytes(8, "little") + content)
         return found.hexdigest()[:12]
 

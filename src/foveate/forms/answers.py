@@ -44,6 +44,8 @@ class Answer:
     """What stands before the answer in a line, such as the file that was read."""
     long: bool = False
     """Whether the input is longer than any that the model was trained on."""
+    cut: bool = False
+    """Whether only a part of the input was read, as much as the model has positions for."""
 
     @property
     def cells(self) -> list[str]:

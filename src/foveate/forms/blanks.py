@@ -188,6 +188,10 @@ class ReadBlanks(OpenWords, ReadProse):
             raise UserError(f"{quoted(given)} has no {MASK}: write it where a word is to be filled in")
         return given
 
+    def fewest(self, value: str) -> int:
+        """All blanks stay."""
+        return value.rindex(MASK) + len(MASK) if MASK in value else 1
+
     def prepare(self, value: str) -> MaskedText:
         return MaskedText(*encode_question(value, self.words), value)
 

@@ -70,14 +70,18 @@ class CaptionWords:
         return [START_SIGN, *self.tokenizer.pieces(tokens), *([END_SIGN] if self.with_end else [])]
 
     def checked(self, caption: str, purpose: str) -> list[int]:
-        """The tokens of a caption. Raises UserError for one that is empty, too long, or has words that the model never
-        saw; `purpose` ends the message for an empty one: "nothing to draw"."""
-        (tokens,) = self.tokenizer.encode([caption])
-        most = self.longest - 2  # start and end
-        if not tokens:
-            raise UserError(f"the caption is empty: there is {purpose}")
+        """The tokens of a caption that is not too long. Raises UserError as `known` does, and for one that is."""
+        tokens, most = self.known(caption, purpose), self.longest - 2  # start and end
         if len(tokens) > most:
             raise UserError(f"the caption has {len(tokens)} tokens, but the model reads at most {most}")
+        return tokens
+
+    def known(self, caption: str, purpose: str) -> list[int]:
+        """The tokens of a caption. Raises UserError for one that is empty, or has words that the model never saw;
+        `purpose` ends the message for an empty one: "nothing to draw"."""
+        (tokens,) = self.tokenizer.encode([caption])
+        if not tokens:
+            raise UserError(f"the caption is empty: there is {purpose}")
         if self.tokenizer.special.unknown in tokens:
             raise UserError(unknown_word(self.tokenizer, caption))
         return list(tokens)

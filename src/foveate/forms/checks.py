@@ -6,11 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from rich.console import Console
-from torch import nn
 
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError, quoted
-from foveate.nn import longest_sequence
 
 Example = TypeVar("Example")
 
@@ -21,16 +19,22 @@ def check_position_count(given: str, taken: int, most: float) -> None:
         raise UserError(f"{quoted(given)} takes {taken:,} positions, but the model learned only {most:,}")
 
 
-def within_positions(model: nn.Module, dataset: Dataset[Any], positions: Callable[[Any], int]) -> Dataset[Any]:
-    """The examples to measure on that take no more positions than the model has; a note counts the others.
+def within_positions(
+    most: float, dataset: Dataset[Any], positions: Callable[[Any], int], truncate: bool = False
+) -> Dataset[Any]:
+    """The examples to measure on that take at most the `most` positions of a model; a note counts the others, which
+    stay where they are cut.
 
-    Raises UserError where there are only others.
+    Raises UserError where there are only others, and they are left out.
     """
-    if (most := longest_sequence(model)) == math.inf:
+    if most == math.inf:
         return dataset
     fits = [positions(example) <= most for example in dataset]
     if all(fits):
         return dataset
+    if truncate:
+        note = f"{fits.count(False):,} of {len(fits):,} are cut to the {most:,} positions that the model has"
+        return dataset.only(range(len(fits)), note)
     note = f"left out: {fits.count(False):,} of {len(fits):,} for more than {most:,} positions"
     if not any(fits):
         raise UserError(f"{dataset.name}: {note}")
@@ -38,13 +42,13 @@ def within_positions(model: nn.Module, dataset: Dataset[Any], positions: Callabl
 
 
 def without_too_long(
-    model: nn.Module, examples: Sequence[Example], positions: Callable[[Example], int], name: str, console: Console
+    most: float, examples: Sequence[Example], positions: Callable[[Example], int], name: str, console: Console
 ) -> Sequence[Example]:
-    """The examples to validate on that the model has positions for; a line tells how many others there are.
+    """The examples to validate on that take at most `most` positions; a line tells how many others there are.
 
     Raises UserError where there are only others.
     """
-    if (most := longest_sequence(model)) == math.inf:
+    if most == math.inf:
         return examples
     fitting = [example for example in examples if positions(example) <= most]
     if left_out := len(examples) - len(fitting):

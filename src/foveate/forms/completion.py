@@ -26,6 +26,7 @@ from foveate.forms.language import site_rows
 from foveate.forms.naming import Naming, token_names
 from foveate.forms.processor import Processor
 from foveate.forms.prompts import Prompting
+from foveate.forms.truncation import CutText, FittedText, fit
 from foveate.inference.linear_layers import Precision
 from foveate.sight import Sight
 from foveate.training.settings import check_seed
@@ -132,10 +133,11 @@ class Completion(Answer):
 
 
 @dataclass
-class ReadPrompt(InputForm):
+class ReadPrompt(CutText, InputForm):
     """A prompt: input `tokens` (1, T). A prepared one is a list of tokens."""
 
     place_name: ClassVar[str] = "tokens"
+    goes_on: ClassVar[bool] = True
 
     tokenizer: Learned[Any] = None
     start: Learned[int | None] = None
@@ -159,22 +161,20 @@ class ReadPrompt(InputForm):
             raise UserError("an empty text has no next token, and this model has no start token")
         return list(tokens) or [int(self.start or 0)]
 
-    def asked(self, texts: Sequence[str], options: CompleteOptions, before: Sequence[Message] = ()) -> list[Any]:
+    def limit(self, model: nn.Module) -> float:
+        return self.most
+
+    def asked(
+        self, texts: Sequence[str], options: CompleteOptions, before: Sequence[Message] = (), truncate: bool = False
+    ) -> list[FittedText | Failure]:
         """The tokens of each prompt, `before` which a chat may stand; a failure for one that is empty, or longer than
-        the positions."""
-        if options.chat:
-            template = chat_template(self.tokenizer)
-            system = [] if options.system is None else [Message("system", options.system)]
-            chats = [[*system, *before, Message("user", text)] for text in texts]
-            encoded = [template.encode(self.tokenizer, chat) for chat in chats]
-        else:
-            prompt = options.prompting.prompt() if options.prompting.used else None
-            encoded = self.tokenizer.encode([text if prompt is None else prompt.ask(text) for text in texts])
-        found = list[Any]()
-        for text, tokens in zip(texts, encoded, strict=True):
+        the positions and not cut."""
+        form, found = AskedPrompt(self.tokenizer, self.start, self.most, options, before), list[FittedText | Failure]()
+        for text in texts:
             try:
-                check_position_count(text, len(tokens), self.most)
-                found.append(self.begun(tokens))
+                one = fit(form, text, self.most, truncate)
+                check_position_count(text, len(one.prepared), self.most)
+                found.append(one)
             except UserError as error:
                 found.append(Failure(text, str(error)))
         return found
@@ -198,6 +198,32 @@ class ReadPrompt(InputForm):
         names = [row.name for row in rows]
         weights = torch.stack([torch.as_tensor(row.weights) for row in rows])
         return plot_alignments([Alignment(weights, names, names, rows[0].site)])
+
+
+@dataclass
+class AskedPrompt(ReadPrompt):
+    """A text in the prompt that options make of it, or as a message of a chat."""
+
+    options: CompleteOptions = field(default_factory=CompleteOptions)
+    chat: Sequence[Message] = ()
+    """The chat so far."""
+
+    def prepare(self, value: str) -> list[int]:
+        return self.begun(self._encode(value))
+
+    def __post_init__(self) -> None:
+        """Raises UserError for a chat without a template, and for examples that cannot be read."""
+        used = self.options.prompting.used and not self.options.chat
+        self._prompt = self.options.prompting.prompt() if used else None
+        self._template = chat_template(self.tokenizer) if self.options.chat else None
+
+    def _encode(self, text: str) -> Sequence[int]:
+        if self._template is None:
+            asked = text if self._prompt is None else self._prompt.ask(text)
+            tokens: Sequence[int] = self.tokenizer.encode([asked])[0]
+            return tokens
+        system = [] if self.options.system is None else [Message("system", self.options.system)]
+        return self._template.encode(self.tokenizer, [*system, *self.chat, Message("user", text)])
 
 
 @dataclass

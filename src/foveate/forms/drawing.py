@@ -37,6 +37,7 @@ from foveate.forms.image_grid import check_image_file, check_samples, save_grid
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import Naming, token_names
 from foveate.forms.ranged_pixels import RangedPixels
+from foveate.forms.truncation import CutText
 from foveate.training.settings import check_seed
 from foveate.viewer.protocol import Input
 from foveate.viewer.sides import SidePair
@@ -62,7 +63,7 @@ class CaptionTokens(NamedTuple):
 
 
 @dataclass
-class Caption(RangedPixels, CaptionWords, InputForm):
+class Caption(RangedPixels, CaptionWords, CutText, InputForm):
     """A caption: inputs `tokens` (B, S), beginning with a start token, and `lengths` (B,)."""
 
     with_end: ClassVar[bool] = False
@@ -85,12 +86,12 @@ class Caption(RangedPixels, CaptionWords, InputForm):
 
     def open(self, given: str) -> str:
         caption = self.without_commas(given)
-        self.checked(caption, "nothing to draw")
+        self.known(caption, "nothing to draw")
         return caption
 
     def receive(self, given: Input, name: str) -> str:
         caption = require_text(given, name).strip()
-        self.checked(caption, "nothing to draw")
+        self.known(caption, "nothing to draw")
         return caption
 
     def value(self, example: CaptionedImage) -> str:
@@ -101,6 +102,13 @@ class Caption(RangedPixels, CaptionWords, InputForm):
 
     def group(self, example: CaptionedImage) -> Hashable:
         return example.identity or image_digest(example)
+
+    def limit(self, model: nn.Module) -> float:
+        """The model's other positions are those of the drawing."""
+        return self.longest
+
+    def positions(self, prepared: CaptionTokens) -> int:
+        return len(prepared.tokens) + 2  # start and end
 
     def prepare(self, value: str) -> CaptionTokens:
         return CaptionTokens(value, list(self.tokenizer.encode([value])[0]))

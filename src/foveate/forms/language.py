@@ -70,6 +70,7 @@ class ReadBeginning(ReadProse):
 
     start_sign: ClassVar[str] = "<start>"
     reads_nothing: ClassVar[bool] = True
+    goes_on: ClassVar[bool] = True
 
     max_length: int = 512
     """Passages with more tokens than this are left out (and counted)."""
@@ -130,6 +131,12 @@ class ReadBeginning(ReadProse):
 
     def receive(self, given: Any, name: str) -> Passage:
         return Passage("the input", "", (super().receive(given, name),))
+
+    def size(self, value: Passage) -> int:
+        return super().size(value.text)
+
+    def part(self, value: Passage, count: int) -> Passage:
+        return value._replace(sentences=(super().part(value.text, count),))
 
     def prepare(self, value: Passage) -> Beginning:
         (text,) = value.sentences if len(value.sentences) == 1 else (value.text,)

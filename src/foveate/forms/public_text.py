@@ -30,7 +30,7 @@ from foveate.forms.checks import unseen_labels
 from foveate.forms.compared_text import ComparedTexts
 from foveate.forms.form import Changes, Learned
 from foveate.forms.label import label_metrics
-from foveate.forms.tagged_words import Tags, TagsAnswer
+from foveate.forms.tagged_words import Tags, TagsAnswer, tags_of
 from foveate.forms.text import Text
 from foveate.forms.text_pair import signs_of_pairs
 from foveate.forms.text_vector import PairedText, TextVector, VectorAnswer
@@ -76,6 +76,11 @@ class PublicText(Text):
 
     def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:
         return []
+
+    def part(self, value: Any, count: int) -> Any:
+        """Of two texts, both."""
+        sides = value.split("\t") if self.pairs else [value]
+        return "\t".join(side[:count] for side in sides)
 
     def prepare(self, value: str) -> TextRow:
         """The tokens of one text or two. Raises UserError where there are none."""
@@ -187,6 +192,13 @@ class PublicWords(PublicText):
     def receive(self, given: Input, name: str) -> Any:
         return tuple(split_words(super().receive(given, name)))
 
+    def size(self, value: Any) -> int:
+        """Whole words are cut off."""
+        return len(value)
+
+    def part(self, value: Any, count: int) -> Any:
+        return value[:count]
+
     def value(self, example: Tagged) -> Any:
         return example.words
 
@@ -245,7 +257,7 @@ class PublicTags(Tags):
     def metrics(self, answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> dict[str, float]:
         """Accuracy and macro F1."""
         right = [tag for sentence in examples for tag in sentence.tags]
-        return label_metrics([tag for one in answers for tag in one.tags], right)
+        return label_metrics(tags_of(answers, examples), right)
 
     def baselines(
         self, reads: Any, examples: Sequence[Tagged], train: Callable[[], Dataset[Any]]

@@ -22,6 +22,7 @@ from foveate.forms.form import Changes, InputForm, MapRow, Naming
 from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import token_names
+from foveate.forms.truncation import CutText
 from foveate.nn import longest_sequence
 from foveate.viewer import Alignment, plot_alignments
 from foveate.viewer.protocol import Input
@@ -34,7 +35,7 @@ ASKED = 1000
 
 
 @dataclass
-class ReadText(InputForm):
+class ReadText(CutText, InputForm):
     """A text: inputs `source` (B, S) and `source_lengths` (B,). A subclass has a field `tokenizer`.
 
     A form that reads more tokens than those of the text and its end says so by `around`.

@@ -135,6 +135,13 @@ class TaggedWords(ReadText):
     def receive(self, given: Input, name: str) -> Words:
         return tuple(split_words(super().receive(given, name)))
 
+    def size(self, value: Any) -> int:
+        """Whole words are cut off."""
+        return len(value)
+
+    def part(self, value: Any, count: int) -> Any:
+        return value[:count]
+
     def value(self, example: Tagged) -> Words:
         return example.words
 
@@ -248,6 +255,12 @@ class TagsAnswer(Answer):
         return [f"{word}/{one_line(tag)}" for word, tag in zip(self.words, self.tags, strict=True)]
 
 
+def tags_of(answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> list[str]:
+    """The tags of all words of examples; empty ones for the words that were not read of a sentence that is too long."""
+    pairs = zip(answers, examples, strict=True)
+    return [tag for one, example in pairs for tag in [*one.tags, *[""] * (len(example.words) - len(one.tags))]]
+
+
 @dataclass
 class Tags(OutputForm):
     """A tag for each word: targets `labels` (B, W), those of padding IGNORE, and outputs with logits (B, W, N)."""
@@ -305,7 +318,7 @@ class Tags(OutputForm):
 
     def metrics(self, answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> dict[str, float]:
         """Accuracy, over all words and over those that the training text does not have, and macro F1."""
-        return self._metrics([tag for one in answers for tag in one.tags], examples)
+        return self._metrics(tags_of(answers, examples), examples)
 
     def baselines(
         self, reads: Any, examples: Sequence[Tagged], train: Callable[[], Dataset[Any]]

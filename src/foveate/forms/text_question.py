@@ -98,6 +98,14 @@ class AskedText(Text):
             raise UserError("the text is empty: there is nothing to look at")
         return found
 
+    def size(self, value: PassageQuestion) -> int:
+        """The text is cut, and its question is not."""
+        return len(value[0])
+
+    def part(self, value: PassageQuestion, count: int) -> PassageQuestion:
+        text, question = value
+        return text[:count], question
+
     def value(self, example: TextQuestion) -> PassageQuestion:  # type: ignore[override]
         return example.text, example.question
 

@@ -54,6 +54,7 @@ class ReadTunedPrompt(ReadText):
     saved_apart: ClassVar[Mapping[str, str]] = {"tokenizer": "tokenizer.json"}
     start_sign: ClassVar[str] = "<start>"
     reads_nothing: ClassVar[bool] = True
+    goes_on: ClassVar[bool] = True
 
     max_length: Learned[int] = 0
     tokenizer: Learned[Any] = None

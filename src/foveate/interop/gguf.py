@@ -1,4 +1,6 @@
-"""Reads GGUF files: metadata, and tensors of the types F32, F16, Q8_0 and Q4_1, as numpy arrays in single precision.
+"""Reads GGUF files: metadata, and tensors as numpy arrays in single precision.
+
+The types F32, F16, BF16, Q8_0 and Q4_1 are read here, others by the gguf package.
 
 The format is that of ggml (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), version 3, little-endian.
 """
@@ -56,13 +58,39 @@ def _q4_1(blocks: Bytes) -> Float[np.ndarray, "N"]:
     return (scale * codes + least).ravel()
 
 
+def _bf16(blocks: Bytes) -> Float[np.ndarray, "N"]:
+    """The upper halves of numbers in single precision."""
+    return (blocks.view(np.uint16).astype(np.uint32) << 16).view(np.float32).ravel()
+
+
 TYPES = {
     0: TensorType("F32", 1, 4, lambda blocks: blocks.view(np.float32).ravel()),
     1: TensorType("F16", 1, 2, lambda blocks: blocks.view(np.float16).astype(np.float32).ravel()),
     3: TensorType("Q4_1", _BLOCK, 20, _q4_1),
     8: TensorType("Q8_0", _BLOCK, 34, _q8_0),
+    30: TensorType("BF16", 1, 2, _bf16),
 }
-"""The types that are read, by their codes."""
+"""The types that are read here, by their codes."""
+
+
+def tensor_type(code: int) -> TensorType:
+    """The type of a code. Raises UserError for one that nobody knows, or that needs a missing package."""
+    if code in TYPES:
+        return TYPES[code]
+    try:
+        from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+        from gguf.quants import dequantize
+    except ModuleNotFoundError:
+        known = ", ".join(kind.name for kind in TYPES.values())
+        more = f"foveate reads {known}, and others with: pip install 'foveate[gguf]'"
+        raise UserError(f"the tensor type {code}; {more}") from None
+    try:
+        kind = GGMLQuantizationType(code)
+        numbers, size = GGML_QUANT_SIZES[kind]
+        dequantize(np.zeros((1, size), np.uint8), kind)
+    except (ValueError, KeyError, NotImplementedError):
+        raise UserError(f"the tensor type {code}, which the gguf package cannot read") from None
+    return TensorType(kind.name, numbers, size, lambda blocks: np.asarray(dequantize(blocks, kind), np.float32).ravel())
 
 
 @dataclass
@@ -118,10 +146,10 @@ class _Reader:
             name = self.text()
             shapes[name] = self.shape()
             code, start = self.number("I"), self.number("Q")
-            if code not in TYPES:
-                known = ", ".join(kind.name for kind in TYPES.values())
-                raise UserError(f"{self.path}: '{name}' has the tensor type {code}; foveate reads {known}")
-            places[name] = TYPES[code], start
+            try:
+                places[name] = tensor_type(code), start
+            except UserError as error:
+                raise UserError(f"{self.path}: '{name}' has {error}") from None
         alignment = metadata.get("general.alignment", 32)
         if not isinstance(alignment, int) or not 1 <= alignment <= 2**20:
             raise UserError(f"{self.path} has the alignment {show_value(alignment)}, which cannot be")

@@ -304,15 +304,24 @@ def write_folder(folder: Path, family: str, model: nn.Module, more: Mapping[str,
 
     Raises UserError for a model that the public layout cannot hold.
     """
+    values, state = public_tensors(family, model)
+    write_tensors(folder, state, {**values, **more, "torch_dtype": "float32"})
+
+
+def public_tensors(family: str, model: nn.Module) -> tuple[Mapping[str, Any], Mapping[str, Tensor]]:
+    """The `config.json` and the tensors of a model of ours as transformers has them.
+
+    Raises UserError for a model that the public layout cannot hold.
+    """
     config = model.config
     layout = layout_for(family, config)
-    values = {**layout.write_config(config), **more, "torch_dtype": "float32"}
+    values = layout.write_config(config)
     key_map = layout.key_map(config)
     public = key_map.to_public(model.state_dict())
     state = {name: value for name, value in public.items() if name not in key_map.tied}
     if not getattr(config, "tie", True):  # then transformers ties nothing, not even two names of one bias
         state |= {copy: public[name].clone() for copy, name in key_map.tied.items()}
-    write_tensors(folder, state, values)
+    return values, state
 
 
 def write_tensors(folder: Path, state: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:

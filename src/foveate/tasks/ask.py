@@ -43,7 +43,7 @@ class Answerer(Skill):
     def _share_in_sentence(self, examples: Sequence[TextQuestion]) -> float:
         """The mean weight of the sentence that has the answer."""
         reads: AskedText = self.processor.reads
-        prepared = [reads.prepare(reads.value(one)) for one in examples]
+        prepared = [self.fit(reads.value(one)).prepared for one in examples]
         sight = self.watch(reads.tensors(prepared)[0])
         weights = sight[sight.sites[-1]].weights()[:, 0, 0].float().tolist()
         rows = zip(map(reads.names, prepared), weights, examples, strict=True)

@@ -1,6 +1,7 @@
 """Text to image: a model draws what a caption says."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,14 @@ DRAWN = 500
 
 class Painter(Skill):
     """A model that draws. It is measured by what it predicts of hidden places, and by a matcher of what it draws."""
+
+    def answerable(self, dataset: Dataset[CaptionedImage]) -> Dataset[CaptionedImage]:
+        """With the captions that are cut, where they are."""
+        found = super().answerable(dataset)
+        return found.map(self._with_cut_captions) if self.truncate else found
+
+    def _with_cut_captions(self, example: CaptionedImage) -> CaptionedImage:
+        return replace(example, captions=tuple(self.fit(caption).value for caption in example.captions))
 
     def measure(
         self, examples: Sequence[CaptionedImage], options: Any, console: Console | None = None

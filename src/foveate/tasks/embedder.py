@@ -15,7 +15,7 @@ from foveate.forms.answers import Failure
 from foveate.forms.checks import check_position_count
 from foveate.forms.text_vector import nearest, pair_ranks
 from foveate.metrics.retrieval import as_recall
-from foveate.nn import longest_sequence, skip_init
+from foveate.nn import skip_init
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.weights import open_start
 
@@ -38,9 +38,9 @@ class Embedder(Skill):
 
     def embed(self, texts: Sequence[str]) -> Float[Tensor, "B C"]:
         """The vectors of texts, also of empty ones. Raises UserError for one that cannot be read."""
-        reads, most, prepared = self.processor.reads, longest_sequence(self.model), []
+        reads, most, prepared = self.processor.reads, self.most_positions, []
         for text in texts:
-            prepared.append(reads.prepare(text))
+            prepared.append(self.fit(text).prepared)
             check_position_count(text, reads.positions(prepared[-1]), most)
         found = self.answer_prepared(prepared, self.processor.writes.run_options())
         width: int = self.model.config.width  # type: ignore[union-attr, assignment]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from foveate.baselines.ngrams import Ngrams
 from foveate.contracts import Batch
+from foveate.data.dataset import Dataset
 from foveate.data.ragged import within_budget
 from foveate.data.text.documents import Passage
 from foveate.data.text.prose_batches import encode_passages
@@ -45,6 +46,13 @@ class LanguageModel(Skill):
         scored = self.scores(examples)
         lines = [f"{perplexity([one]).per_token:.1f}\t{one.passage.place}\t{one.passage.text}" for one in scored]
         return lines, _metrics(perplexity(scored))
+
+    def answerable(self, dataset: Dataset[Passage]) -> Dataset[Passage]:
+        """With the passages that are cut, where they are."""
+        found = super().answerable(dataset)
+        if not self.truncate:
+            return found
+        return found.map(lambda passage: self.fit(passage).value)
 
     def scores(self, passages: Sequence[Passage], tell: Tell | None = None) -> list[Scored]:
         """How surprising each passage is to the model, which may be told other conditions."""

@@ -27,9 +27,10 @@ from foveate.forms.grids import GridFinder, find_grid, look_at_maps
 from foveate.forms.image import map_weights
 from foveate.forms.inputs import as_text, check_length, make_title
 from foveate.forms.processor import Processor
+from foveate.forms.truncation import FittedText, fit, most_positions
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.interop.public_folder import is_public
-from foveate.nn import attends, longest_sequence
+from foveate.nn import attends
 from foveate.sight import Sight
 from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows
 from foveate.tasks.recipe import Recipe
@@ -64,6 +65,8 @@ class Skill:
     """What `config.json` of its folder says."""
     folder: Path | None = None
     """The folder that it was loaded from; None while it is trained."""
+    truncate: bool = False
+    """Cut texts that take more positions than the model has; else they have no answer."""
     _optimized: dict[Precision, nn.Module] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -119,17 +122,17 @@ class Skill:
         """The answer to each input, in their order; a `Failure` for one that cannot be read."""
         options = self._options(options, {})
         options.check()
-        most = longest_sequence(self.model)
-        found: list[Any] = [self._open(one, most) for one in given]
-        rows = [row for row, one in enumerate(found) if not isinstance(one, Answer | Failure)]
-        answers = self.answer_prepared([found[row] for row in rows], options)
+        found: list[Any] = [self._open(one) for one in given]
+        rows = [row for row, one in enumerate(found) if isinstance(one, FittedText)]
+        answers = self.answer_prepared([found[row].prepared for row in rows], options)
         if readable := [answer for answer in answers if isinstance(answer, Answer)]:
             self.processor.writes.write(readable, options)
         for row, answer in zip(rows, answers, strict=True):
             text = str(given[row])
             if isinstance(answer, Answer):
                 answer.given, answer.prefix = text, self.processor.reads.prefix(text)
-                answer.long = self.processor.reads.longer_than_training(found[row])
+                answer.cut = found[row].cut
+                answer.long = self.processor.reads.longer_than_training(found[row].prepared)
             found[row] = replace(answer, given=text) if isinstance(answer, Failure) else answer
         return found
 
@@ -162,20 +165,29 @@ class Skill:
         """The inputs for the arguments of `foveate run`, such as the files of a folder."""
         return [*self.processor.reads.expand(given)]
 
-    def _open(self, given: Any, most: float) -> Any:
-        """The prepared value of an input, an empty answer for an empty one, or a failure: such as for one that takes
-        more than `most` positions."""
+    def _open(self, given: Any) -> FittedText | Answer | Failure:
+        """An input's value, an empty answer for an empty one, or a failure for one that cannot be read."""
         reads = self.processor.reads
         try:
             text = as_text(given)
             value = reads.open(text) if text.strip() or reads.reads_nothing else None
             if value is None:
-                return replace(self.processor.writes.nothing(), given=str(given))
-            prepared = reads.prepare(value)
-            check_position_count(str(given), reads.positions(prepared), most)
-            return prepared
+                nothing: Answer = replace(self.processor.writes.nothing(), given=str(given))
+                return nothing
+            found = self.fit(value)
+            check_position_count(str(given), reads.positions(found.prepared), self.most_positions)
+            return found
         except UserError as error:
             return Failure(str(given), str(error))
+
+    @property
+    def most_positions(self) -> float:
+        """The positions that the model has for an input; infinite where it reads any number."""
+        return most_positions(self.processor.reads, self.model)
+
+    def fit(self, value: Any) -> FittedText:
+        """A value that was opened, and the same prepared: cut to the model's positions where `truncate` is set."""
+        return fit(self.processor.reads, value, self.most_positions, self.truncate)
 
     def _options(self, options: Any, changes: Mapping[str, Any]) -> Any:
         return with_changes(options or self.processor.writes.run_options(), changes)
@@ -218,7 +230,7 @@ class Skill:
         reads, writes = self.processor.reads, self.processor.writes
         value = reads.receive(given, self.name)
         prepared = reads.prepare(value)
-        check_position_count(reads.title(given), reads.positions(prepared), longest_sequence(self.model))
+        check_position_count(reads.title(given), reads.positions(prepared), self.most_positions)
         check_length(reads.places(prepared), max_length, f"the {reads.name}", reads.place_name)
         (answer,) = self.answer_prepared([prepared], writes.look_options())
         if isinstance(answer, Failure):
@@ -247,8 +259,8 @@ class Skill:
     def picture(self, answer: Any) -> Picture | None:
         """Where the model looked for one of its answers; None if it does not attend."""
         reads, writes = self.processor.reads, self.processor.writes
-        value = reads.open(answer.given)
-        inputs = {**reads.tensors([reads.prepare(value)])[0], **writes.teach(answer)}
+        value, prepared, _ = self.fit(reads.open(answer.given))
+        inputs = {**reads.tensors([prepared])[0], **writes.teach(answer)}
         found = self._picture_of(value, answer, self.watch(inputs), find_grid(self.model, inputs))
         return None if found is None else found()
 
@@ -288,7 +300,8 @@ class Skill:
 
     def answerable(self, dataset: Dataset[Any]) -> Dataset[Any]:
         """The examples that are not damaged and that the model has positions for; UserError where there are none."""
-        return within_positions(self.model, self.processor.reads.usable(dataset), self._positions)
+        usable = self.processor.reads.usable(dataset)
+        return within_positions(self.most_positions, usable, self._positions, self.truncate)
 
     def _positions(self, example: Any) -> int:
         reads = self.processor.reads
@@ -320,7 +333,7 @@ class Skill:
     def maps(self, example: Any, answer: Any) -> list[Tensor]:
         """Where the model looks in the image of an example for each row of an answer, as weights of places (i, j)."""
         reads, writes = self.processor.reads, self.processor.writes
-        inputs = {**reads.tensors([reads.prepare(reads.value(example))])[0], **writes.teach(answer)}
+        inputs = {**reads.tensors([self.fit(reads.value(example)).prepared])[0], **writes.teach(answer)}
         sight, grid = self.watch(inputs), find_grid(self.model, inputs)
         if not sight.sites:
             return []
@@ -338,8 +351,8 @@ class Skill:
         reads = self.processor.reads
         for begin in range(0, len(examples), reads.together):
             group = examples[begin : begin + reads.together]
-            prepared = [reads.prepare(reads.value(one)) for one in group]
-            for row, answer in self.answers_as_they_come(prepared, options):
+            fitted = [self.fit(reads.value(one)) for one in group]
+            for row, answer in self.answers_as_they_come([one.prepared for one in fitted], options):
                 if isinstance(answer, Failure):
                     raise UserError(answer.reason)
                 answer.given = reads.place(group[row])
@@ -420,7 +433,7 @@ class Skill:
         for form in (reads, self.processor.writes):
             for line in form.warnings(validation.name, examples):
                 console.print(line, markup=False, highlight=False)
-        return without_too_long(self.model, examples, self._positions, validation.name, console)
+        return without_too_long(self.most_positions, examples, self._positions, validation.name, console)
 
     def some(self, dataset: Dataset[Any], count: int) -> Sequence[Any]:
         """At most `count` examples of a dataset."""

@@ -1,4 +1,5 @@
-"""The tokenizer of a BERT or RoBERTa in a Hugging Face folder: `tokenizer.json`, or BERT's older `vocab.txt`."""
+"""The tokenizer of a BERT or RoBERTa in a Hugging Face folder: `tokenizer.json`, BERT's older `vocab.txt`,
+or DeBERTa's `spm.model`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from foveate.data.tokens.library import encode, in_one_line, open_library
 from foveate.data.tokens.piece_tokenizer import ENDS, PieceTokenizer, ends_of, ids_of
 from foveate.data.tokens.piece_tokenizer import VOCABULARY as PIECES
-from foveate.data.tokens.public_settings import obey_settings
+from foveate.data.tokens.public_settings import obey_settings, read_settings
+from foveate.data.tokens.sentencepiece_model import DEBERTA_MODEL, load_deberta
 from foveate.data.tokens.text_tokenizer import ROLES as SAVED_ROLES
 from foveate.data.tokens.text_tokenizer import TextTokenizer, roles_of
 from foveate.data.tokens.tokenizers import SubwordTokenizer, is_own, load_tokenizer, read_tokenizer
@@ -72,7 +74,9 @@ class BertTokenizer(TextTokenizer):
                 return cls(obey_settings(open_library(folder / TOKENIZER), folder))
             if (folder / VOCABULARY).is_file():
                 return cls(obey_settings(_word_pieces(folder / VOCABULARY), folder))
-        raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY}")
+            if (folder / DEBERTA_MODEL).is_file():
+                return cls(load_deberta(folder / DEBERTA_MODEL, read_settings(folder)))
+        raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY} nor {DEBERTA_MODEL}")
 
     def encode_question(self, text: str) -> list[int]:
         """The ids of a text between those of its begin and end, in which [MASK] and [SEP] are not ordinary text."""

@@ -1,5 +1,5 @@
 """The tokenizer of a Hugging Face folder: `tokenizer.json`, or the older `vocab.json` and `merges.txt`, or XLNet's
-`spiece.model`."""
+`spiece.model`, or DeBERTa's `spm.model`."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -11,7 +11,14 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from foveate.data.text.scripts import continues_word
 from foveate.data.tokens.library import copy_of, decode, encode, encode_with_offsets, in_one_line, open_library
 from foveate.data.tokens.public_settings import CONFIG, obey_settings, read_settings
-from foveate.data.tokens.sentencepiece_model import MODEL, NAMES, load_sentencepiece
+from foveate.data.tokens.sentencepiece_model import (
+    DEBERTA,
+    DEBERTA_MODEL,
+    MODEL,
+    NAMES,
+    load_deberta,
+    load_sentencepiece,
+)
 from foveate.errors import UserError
 from foveate.files import read_json, written
 from foveate.limits import check_file
@@ -55,7 +62,10 @@ class PublicTokenizer:
                 return cls(obey_settings(byte_level(str(folder / VOCABULARY), str(folder / MERGES)), folder), config)
             if (folder / MODEL).is_file():
                 return cls(load_sentencepiece(folder / MODEL, config), {**NAMES, **config})
-        raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY} and {MERGES}, nor {MODEL}")
+            if (folder / DEBERTA_MODEL).is_file():
+                return cls(load_deberta(folder / DEBERTA_MODEL, config), {**DEBERTA, **config})
+        files = f"neither {TOKENIZER} nor {VOCABULARY} and {MERGES}, nor {MODEL} or {DEBERTA_MODEL}"
+        raise UserError(f"{folder} has no tokenizer: {files}")
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
@@ -85,11 +95,24 @@ class PublicTokenizer:
         self._tokenizer.encode_special_tokens = True
         return [encoding.ids for encoding in encode(self._tokenizer, texts, add_special_tokens=False)]
 
-    def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """The ids of a text and, for each, where it begins and ends in it; (0, 0) for those that were added."""
+    def spans(self, text: str, around: bool = True) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a text and, for each, where it begins and ends in it; (0, 0) for those that were added, which are
+        left out without `around`."""
         self._tokenizer.encode_special_tokens = False
-        encoding = encode_with_offsets(self._tokenizer, text)
+        encoding = encode_with_offsets(self._tokenizer, text, add_special_tokens=around)
         return encoding.ids, encoding.offsets
+
+    def signs(self, text: str, between: str) -> list[str]:
+        """The special tokens in a text, and what else was added to the vocabulary and stands `between` messages."""
+        added = self._tokenizer.get_added_tokens_decoder().values()
+        names = {one.content for one in added if one.content in (text if one.special else between)}
+        return sorted(names, key=len, reverse=True)
+
+    def special_names(self) -> tuple[tuple[str, str], ...]:
+        """The special tokens by their names in `tokenizer_config.json`, such as ("bos_token", "<s>")."""
+        values = {name: self.config.get(name) for name in ROLES.values()}
+        named = {name: value.get("content") if isinstance(value, dict) else value for name, value in values.items()}
+        return tuple((name, value) for name, value in named.items() if isinstance(value, str))
 
     def types(self, text: str) -> list[int]:
         """Of each of these ids the segment that it belongs to, by the tokenizer's own form."""

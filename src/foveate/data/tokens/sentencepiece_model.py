@@ -1,5 +1,5 @@
-"""Tokenizers from the files that SentencePiece writes (Kudo and Richardson 2018): XLNet's `spiece.model`, and others as
-they are.
+"""Tokenizers from the files that SentencePiece writes (Kudo and Richardson 2018): XLNet's `spiece.model`, DeBERTa's
+`spm.model`, and others as they are.
 
 The file is a message of protobuf's: pieces with their scores, settings of the training and of the normalizer.
 """
@@ -26,6 +26,19 @@ NAMES = {
     "mask_token": "<mask>",
 }
 """XLNet's special tokens, where `tokenizer_config.json` does not name others."""
+
+DEBERTA_MODEL = "spm.model"
+
+DEBERTA = {
+    "bos_token": "[CLS]",
+    "eos_token": "[SEP]",
+    "unk_token": "[UNK]",
+    "sep_token": "[SEP]",
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "mask_token": "[MASK]",
+}
+"""The special tokens of DeBERTa, where `tokenizer_config.json` does not name others. [MASK] follows the pieces."""
 
 NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
 """Types of pieces: a part of a word, a special token, and one that is always a piece of its own."""
@@ -72,6 +85,35 @@ def load_sentencepiece(path: Path, config: Mapping[str, Any]) -> Tokenizer:
     return tokenizer
 
 
+def load_deberta(path: Path, config: Mapping[str, Any]) -> Tokenizer:
+    """The tokenizer of DeBERTa's versions 2 and 3; `config` is what `tokenizer_config.json` holds.
+
+    Raises UserError for a file that is too large, or of another kind of model, and ValueError for a damaged one.
+    """
+    pieces, training, normalizer = read_model(path)
+    if (kind := training.get(3, UNIGRAM)) != UNIGRAM:
+        raise UserError(f"{path} is a SentencePiece model of type {kind}; foveate reads unigrams, type 1")
+    tokenizer = Tokenizer(models.Unigram([(piece.text, piece.score) for piece in pieces], training.get(40, 0)))
+    steps: list[normalizers.Normalizer] = [normalizers.Lowercase()] if config.get("do_lower_case") else []
+    steps.append(normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " "))
+    steps.append(normalizers.Precompiled(table) if (table := normalizer.get(2, b"")) else normalizers.NFC())
+    steps.append(normalizers.Strip(left=False, right=True))
+    marks = [pre_tokenizers.Punctuation("isolated")] if config.get("split_by_punct") else []
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*marks, pre_tokenizers.Metaspace()])
+    tokenizer.decoder = decoders.Metaspace()
+    names = {role: config[role] if isinstance(config.get(role), str) else name for role, name in DEBERTA.items()}
+    special = dict.fromkeys([*(piece.text for piece in pieces if piece.kind == CONTROL), *names.values()])
+    tokenizer.add_tokens([AddedToken(name, normalized=False, special=True) for name in special])
+    summary, separator = names["cls_token"], names["sep_token"]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{summary}:0 $A:0 {separator}:0",
+        pair=f"{summary}:0 $A:0 {separator}:0 $B:1 {separator}:1",
+        special_tokens=[(name, _number(tokenizer, name)) for name in (summary, separator)],
+    )
+    return tokenizer
+
+
 def read_model(path: Path) -> tuple[list[Piece], dict[int, Any], dict[int, Any]]:
     """The pieces of a file, and the settings of its training and of its normalizer by the numbers of their fields.
 
@@ -90,7 +132,7 @@ def piece_tokenizer(path: Path) -> Tokenizer:
     """The tokenizer of a file as SentencePiece itself reads texts. Raises UserError and ValueError like `read_model`,
     and UserError for a model of words or characters."""
     pieces, training, normalizer = read_model(path)
-    tokenizer = Tokenizer(_model(pieces, training, path))
+    tokenizer = Tokenizer(piece_model(pieces, training, path))
     steps: list[normalizers.Normalizer] = []
     if table := normalizer.get(2, b""):
         steps.append(normalizers.Precompiled(table))
@@ -111,7 +153,9 @@ SPACE = "\u2581"
 """What stands for a space in pieces."""
 
 
-def _model(pieces: list[Piece], training: Mapping[int, Any], path: Path) -> models.Model:
+def piece_model(pieces: list[Piece], training: Mapping[int, Any], path: Path) -> models.Model:
+    """What cuts texts into these pieces. Raises UserError for a model of words or characters, and ValueError for one
+    without an unknown piece."""
     kind, unknown = training.get(3, UNIGRAM), training.get(40, 0)
     falls_back = bool(training.get(35, 0))
     if kind == UNIGRAM:

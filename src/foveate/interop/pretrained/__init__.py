@@ -1,11 +1,12 @@
 """Trained weights by name: fetched once into the cache, as a run folder or a folder in the layout of Hugging Face."""
 
+import hashlib
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from foveate.data.sources.cache import BeforeFetch
+from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.hub import is_hub_name
 
 PRETRAINED = {
@@ -31,18 +32,47 @@ class Weights:
     """The folder in the cache; the argument is called before something is fetched."""
 
 
+GGUF = ".gguf"
+
+ADAPTER, CONFIG = "adapter_config.json", "config.json"
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder has an adapter of the peft library, and no model."""
+    return (folder / ADAPTER).is_file() and not (folder / CONFIG).is_file()
+
+
+def converted(path: Path, announce: Callable[[str], None]) -> Path:
+    """The folder in the cache with the model of a GGUF file, in single precision. Raises UserError for a damaged file,
+    and for a model that foveate does not read."""
+    from foveate.interop.gguf import read_gguf
+    from foveate.interop.gguf_llama import convert
+
+    state = path.resolve().stat()
+    key = hashlib.blake2b(f"{path.resolve()} {state.st_size} {state.st_mtime_ns}".encode(), digest_size=8).hexdigest()
+    name = f"{path.stem}-{key}"
+    before = lambda place: announce(f"converting {path} into {place}")  # noqa: E731
+    return fetched(name, lambda folder: convert(read_gguf(path), folder), before)
+
+
 def weights(name: str) -> Weights:
     """The weights of a name in PRETRAINED."""
     return importlib.import_module(PRETRAINED[name]).WEIGHTS
 
 
 def locate(folder: Path | str, announce: Callable[[str], None] = lambda line: None) -> Path:
-    """Returns the folder itself. For a name in PRETRAINED or of a hub's repository ("hub:org/name"), returns the folder
-    of these weights in the cache.
+    """Returns the folder itself. For a name in PRETRAINED, of a hub's repository ("hub:org/name"), of a GGUF file
+    or of an adapter of peft, returns the folder of these weights in the cache.
 
-    `announce` receives a line before something is fetched.
+    `announce` receives a line before something is fetched or converted.
     """
     folder = Path(folder)
+    if folder.is_file() and folder.suffix == GGUF:
+        return converted(folder, announce)
+    if is_adapter(folder):
+        from foveate.interop.peft_merged import merged
+
+        return merged(folder, announce)
     if folder.exists():
         return folder
     if is_hub_name(folder):

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
-from foveate.forms.answers import Answer
+from foveate.forms.answers import Answer, Failure
 from foveate.forms.prompts import Prompt, Prompting
+from foveate.forms.truncation import CutText, FittedText, fit
 from foveate.models.text.causal_language_model import CausalLanguageModel
 
 SAYS_NOTHING = ("N/A", "", "[MASK]")
@@ -50,15 +51,17 @@ class AnswerRow:
     """Whether there are more tokens in front, beyond the model's positions."""
 
 
-class ChoiceScorer:
-    """Ranks the choices of a prompt for any input.
+class ChoiceScorer(CutText):
+    """Ranks the choices of a prompt for any input. With `truncate`, inputs that are too long are cut.
 
     Prompt and answer are encoded together, then cut apart, because a token may depend on what follows it. What all
     texts begin with is read once, and its keys and values are kept.
     """
 
-    def __init__(self, model: CausalLanguageModel, tokenizer: PublicTokenizer, prompting: Prompting) -> None:
-        self.model, self.tokenizer, self.prompting = model.eval(), tokenizer, prompting
+    def __init__(
+        self, model: CausalLanguageModel, tokenizer: PublicTokenizer, prompting: Prompting, truncate: bool = False
+    ) -> None:
+        self.model, self.tokenizer, self.prompting, self.truncate = model.eval(), tokenizer, prompting, truncate
         self.set_prompt(prompting.prompt())
 
     def set_prompt(self, prompt: Prompt) -> None:
@@ -87,14 +90,40 @@ class ChoiceScorer:
         """The logarithm of each choice's mean share where the input says nothing."""
         return mean_shares(self.plain_scores(SAYS_NOTHING))
 
-    def answer(self, inputs: Sequence[str]) -> list[Choice]:
-        """The best choice for each input."""
-        choices, found = self.prompting.choices, []
-        for given, scores in zip(inputs, self.scores(inputs), strict=True):
-            best = max(range(len(choices)), key=scores.__getitem__)
-            own = dict(zip(choices, scores, strict=True))
-            found.append(Choice(given=given, prompt=given, text=choices[best], scores=own))
-        return found
+    def answer(self, inputs: Sequence[str]) -> list[Choice | Failure]:
+        """The best choice for each input; a failure for one that is too long and not cut."""
+        fitted = [self._fitted(given) for given in inputs]
+        own = [one.value for one in fitted if isinstance(one, FittedText)]
+        scored = iter(self.scores(own) if own else [])
+        pairs = zip(inputs, fitted, strict=True)
+        return [one if isinstance(one, Failure) else self._best(given, next(scored), one.cut) for given, one in pairs]
+
+    def _best(self, given: str, scores: Sequence[float], cut: bool) -> Choice:
+        choices = self.prompting.choices
+        best = max(range(len(choices)), key=scores.__getitem__)
+        own = dict(zip(choices, scores, strict=True))
+        return Choice(given=given, prompt=given, text=choices[best], scores=own, cut=cut)
+
+    def prepare(self, value: str) -> int:
+        """The tokens of an input with its prompt and its longest choice."""
+        rows = [self.prompt.ask(value) + self.prompt.space + choice for choice in self.prompting.choices]
+        return max(map(len, self.tokenizer.encode(rows)))
+
+    def positions(self, prepared: int) -> int:
+        """The positions that a prepared input takes."""
+        return prepared
+
+    def _fitted(self, given: str) -> FittedText | Failure:
+        most = self.model.config.max_length
+        try:
+            found = fit(self, given, most, self.truncate)
+        except UserError as error:
+            return Failure(given, str(error))
+        if found.prepared <= most:
+            return found
+        return Failure(
+            given, f"prompt and choice have {found.prepared:,} tokens, but the model learned {most:,} positions"
+        )
 
     def _row(self, given: str, choice: str) -> AnswerRow:
         before = self.prompt.ask(given)

@@ -125,16 +125,18 @@ class Completer(LanguageModel):
             answers_to_texts = iter(self.answer(texts, options, show, before))
             return [next(answers_to_texts) if isinstance(one, str) else one for one in opened]
         if options.prompting.choices:
-            return ChoiceScorer(cast(Any, self._in_use(1, options)), self.tokenizer, options.prompting).answer(texts)
-        found = self.processor.reads.asked(texts, options, before)
+            scorer = ChoiceScorer(cast(Any, self._in_use(1, options)), self.tokenizer, options.prompting, self.truncate)
+            return scorer.answer(texts)
+        found = self.processor.reads.asked(texts, options, before, self.truncate)
         each = options.decoding.n_best
         rows = [row for row, one in enumerate(found) if not isinstance(one, Failure) for _ in range(each)]
         generator = torch.Generator(self.device).manual_seed(options.seed)
-        model, prompts = self._in_use(len(rows), options), [found[row] for row in rows]
+        model, prompts = self._in_use(len(rows), options), [found[row].prepared for row in rows]
         answers: dict[int, list[Completion]] = {}
         written = self.processor.writes.complete_all(model, prompts, options, generator, show)
         for row, one in zip(rows, written, strict=True):
-            answers.setdefault(row, []).append(replace(one, prompt=texts[row], given=texts[row]))
+            told = replace(one, prompt=texts[row], given=texts[row], cut=found[row].cut)
+            answers.setdefault(row, []).append(told)
         return [Completion.best(answers[row]) if row in answers else one for row, one in enumerate(found)]
 
     def stream(
@@ -162,7 +164,7 @@ class Completer(LanguageModel):
             return written_answers(self.answer, data, options)
         model = cast(CausalLanguageModel, self.in_precision(options.precision))
         with FiniteOutputs(model, self.name):
-            return evaluate(model, self.processor.reads, data, options)
+            return evaluate(model, self.processor.reads, data, options, self.truncate)
 
 
 def _text_or_failure(given: Any) -> str | Failure:

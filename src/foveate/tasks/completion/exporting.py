@@ -1,6 +1,7 @@
 """A language model that foveate trained, with its tokenizer as public ones are: special tokens by role."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from tokenizers import Tokenizer, processors
@@ -9,10 +10,12 @@ from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.data.tokens.public_tokenizer import ROLES, PublicTokenizer
 from foveate.data.tokens.tokenizers import SubwordTokenizer
 from foveate.errors import UserError
+from foveate.interop.public_folder import public_tensors
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.special_tokens import Role
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.language_model import LanguageModel
+from foveate.tasks.tuning.common import TunedModel
 
 SILENT: tuple[Role, ...] = ("pad", "start", "end")
 """The special tokens that stand for no text."""
@@ -20,18 +23,28 @@ SILENT: tuple[Role, ...] = ("pad", "start", "end")
 
 def as_completer(task: Any) -> Completer:
     """A trained GPT as a public model: its texts begin with the start token. Raises UserError for another model."""
-    if not isinstance(task, LanguageModel):
-        raise UserError(
-            "only language models are exported, the models of `foveate train language` and `cloze`, and those that "
-            "label texts, pairs or words, of `classify`, `pair` and `tag`"
-        )
-    own = cast(SubwordTokenizer, task.reads.words)
+    if not isinstance(task, LanguageModel | TunedModel):
+        name = getattr(getattr(task, "task", None), "name", "such")
+        raise UserError(f"transformers has no class for the models of `{name}`: they are not exported")
+    own = cast(SubwordTokenizer, task.processor.reads.words)
     values = {"bos_token_id": own.special.start, "eos_token_id": own.special.end}
     model = task.model
     if not isinstance(model, CausalLanguageModel):
         raise UserError(f"transformers has no model like {task.recipe.model}: of language models, a GPT is exported")
     tokenizer = public_tokenizer(own, [own.special.start])
     return Completer.of(model, str(task.description["family"]), tokenizer, values)
+
+
+def export_gguf(task: Any, out: Path) -> Path:
+    """Write model.gguf of a Llama, and return its path. Raises UserError for another model."""
+    from foveate.interop.gguf_llama import write_gguf
+
+    completer = task if isinstance(task, Completer) else as_completer(task)
+    model: Any = completer.model
+    family = str(completer.description["family"])
+    values, state = public_tensors(family, model)
+    write_gguf(out / "model.gguf", values, state, completer.tokenizer)
+    return out / "model.gguf"
 
 
 def public_tokenizer(

@@ -16,7 +16,7 @@ from foveate.data.text.files import read_lines
 from foveate.data.text.scripts import count_words
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError, at_least
-from foveate.forms.answers import Failure
+from foveate.forms.answers import Answer, Failure
 from foveate.forms.completion import CompleteOptions, likeliest
 from foveate.forms.prompts import Prompting, read_pairs
 from foveate.inference.linear_layers import Precision
@@ -51,11 +51,16 @@ class Measuring:
         at_least(1, "max_new_tokens", self.max_new_tokens)
 
 
-def evaluate(model: CausalLanguageModel, reads: Any, data: Sequence[Path], options: Measuring) -> Evaluation:
-    """What `foveate eval` shows of a model that reads prompts. Raises UserError for nothing to measure on."""
+def evaluate(
+    model: CausalLanguageModel, reads: Any, data: Sequence[Path], options: Measuring, truncate: bool = False
+) -> Evaluation:
+    """What `foveate eval` shows of a model that reads prompts; with `truncate`, inputs that are too long are cut.
+
+    Raises UserError for nothing to measure on.
+    """
     from foveate.tasks.completion.multiple_choice import multiple_choice
 
-    scorer = ChoiceScorer(model, reads.tokenizer, options.prompting)
+    scorer = ChoiceScorer(model, reads.tokenizer, options.prompting, truncate)
     if options.task is not None:
         if data:
             raise UserError("both --task and --data are given; choose one")
@@ -74,7 +79,8 @@ def accuracy(scorer: ChoiceScorer, data: Sequence[Path]) -> Evaluation:
     if wrong := [output for _, output in pairs if output not in choices]:
         raise UserError(f"the output '{wrong[0]}' is none of the choices {', '.join(choices)}")
     answers = scorer.answer([given for given, _ in pairs])
-    right = sum(answer.text == output for answer, (_, output) in zip(answers, pairs, strict=True))
+    texts = ["" if isinstance(one, Failure) else one.text for one in answers]
+    right = sum(text == output for text, (_, output) in zip(texts, pairs, strict=True))
     frequent, count = Counter(output for _, output in pairs).most_common(1)[0]
     ways = {f"always {frequent}": count / len(pairs), "this model": right / len(pairs)}
     return Evaluation(
@@ -82,8 +88,16 @@ def accuracy(scorer: ChoiceScorer, data: Sequence[Path]) -> Evaluation:
         figures={"pairs": len(pairs), "accuracy": ways},
         headings=["answers by", "accuracy"],
         rows=[[name, f"{100 * value:.1f}%"] for name, value in ways.items()],
-        notes=[f"{len(pairs):,} pairs, {len(scorer.prompt.pairs)} examples in the prompt"],
+        notes=[f"{len(pairs):,} pairs, {len(scorer.prompt.pairs)} examples in the prompt", *length_notes(answers)],
     )
+
+
+def length_notes(found: Sequence[Any]) -> list[str]:
+    """Lines about inputs that have no answer, and about those that were cut."""
+    failures = [one.reason for one in found if isinstance(one, Failure)]
+    cut = sum(isinstance(one, Answer) and one.cut for one in found)
+    failed = [f"{len(failures):,} have no answer, the first because {failures[0]}"] if failures else []
+    return [*failed, *([f"{cut:,} are cut to the positions that the model has"] if cut else [])]
 
 
 def written_answers(
@@ -100,15 +114,13 @@ def written_answers(
     ways = {f"always {frequent}": answer_metrics([frequent] * len(right), right)}
     ways["this model"] = answer_metrics(texts, right)
     names, rows = evaluation_rows(ways)
-    failures = [one.reason for one in found if isinstance(one, Failure)]
-    failed = [f"{len(failures):,} have no answer, the first because {failures[0]}"] if failures else []
     shots = len(options.prompting.prompt().pairs)
     return Evaluation(
         answers=answers_by_line(texts, lines),
         figures={"pairs": len(right), "ways": ways},
         headings=["answers by", *names],
         rows=rows,
-        notes=[f"{len(right):,} pairs, {shots} examples in the prompt", *failed],
+        notes=[f"{len(right):,} pairs, {shots} examples in the prompt", *length_notes(found)],
     )
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from foveate.data.tokens.chat import ChatML, chat_template
+from foveate.data.tokens.chat import ChatForm, chat_template
 from foveate.errors import UserError
 from foveate.forms.inputs import EXAMPLES, make_title
 from foveate.nn import longest_sequence
@@ -53,7 +53,7 @@ class CompleterViewer(SkillViewer):
         super().__init__(skill)
         self.max_length, self.examples = self.skill.model.config.max_length, EXAMPLES
         try:
-            self._template: ChatML | None = chat_template(self.skill.tokenizer)
+            self._template: ChatForm | None = chat_template(self.skill.tokenizer)
         except UserError:
             self._template = None
         self.chats = self._template is not None
@@ -70,7 +70,7 @@ class CompleterViewer(SkillViewer):
         if chat and self._template is not None:
             text = self._template.turn(text)
         found = self.skill.run(text, max_new_tokens=count)
-        end = f"{ChatML.end}\n" if chat and found.ended else ""
+        end = self._template.end if chat and found.ended and self._template is not None else ""
         return ContinuedText(text + found.text + end, found.ended)
 
 

@@ -1,0 +1,51 @@
+"""Every task's run is written for other libraries, or refused in one line that says why."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from test_every_task import Command, Trained, Workshop, command, workshop
+
+import foveate
+from foveate.tasks import TASKS, find_task
+
+__all__ = ["command", "workshop"]
+
+EXPORTED = {
+    **dict.fromkeys(("language", "dpo", "rlhf"), "gpt"),
+    "translate": "transformer",
+    "classify-image": "vit",
+    "detect": "detr",
+}
+"""The tasks of which the smallest model has a class in transformers, and its family."""
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def trained(request: pytest.FixtureRequest, workshop: Workshop) -> Trained:
+    task = find_task(request.param)
+    family = EXPORTED.get(task.name, "")
+    families = (family,) if family in task.families and not task.start.missing else ()
+    return Trained(task, workshop, workshop.run(task, families))
+
+
+def test_it_is_written_or_says_why(trained: Trained, command: Command) -> None:
+    ended = command("export", trained.folder, "--out", "exported")
+    if trained.task.name in EXPORTED:
+        assert ended.status == 0, ended.err
+    if ended.status == 0:
+        assert (Path("exported") / "model.safetensors").is_file()
+    else:
+        assert re.search("transformers|public layout", ended.error)
+        assert not Path("exported").exists()
+
+
+@pytest.mark.parametrize("name", ["dpo", "rlhf"])
+def test_a_tuned_model_is_a_language_model(name: str, workshop: Workshop, command: Command) -> None:
+    """With the same logits."""
+    folder = workshop.run(find_task(name))
+    assert command("export", folder, "--out", "exported").status == 0
+    tokens = torch.randint(4, 20, (2, 9))
+    with torch.no_grad():
+        found, expected = (foveate.load(one).model(tokens).logits for one in (Path("exported"), folder))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
