@@ -16,6 +16,7 @@ from foveate.errors import UserError
 from foveate.forms.rewriting import NeighboursAnswer, PassageVector, ReadPassage, Rewritten, Sentences, passage_of
 from foveate.tasks.examples.data_options import subsample
 from foveate.tasks.skill import Skill
+from foveate.tasks.training_data import lost
 
 TOGETHER = 64
 """Passages that are read into vectors together."""
@@ -79,7 +80,7 @@ class Autoencoder(Skill):
     def baselines(self, examples: Sequence[Passage], options: Any) -> dict[str, dict[str, float]]:
         """Two ways that know the words of a text, but not their order: its most frequent token over and over, and the
         training text that shares the most words."""
-        if self.lost():
+        if lost(self):
             return {}
         writes: Rewritten = self.processor.writes
         passages, tokenizer = self._measured(examples, options), writes.tokenizer
@@ -94,9 +95,9 @@ class Autoencoder(Skill):
         return {name: writes.fidelity(tokens, passages) for name, tokens in ways.items()}
 
     def notes(self, examples: Sequence[Passage]) -> list[str]:
-        lost = self.lost()
+        why = lost(self)
         fit = f"{len(self.fitting(examples)):,} have at most {self.reads.max_length:,} tokens"
-        return [fit, *([f"nothing to compare with: {lost}"] if lost else [])]
+        return [fit, *([f"nothing to compare with: {why}"] if why else [])]
 
     def fitting(self, passages: Sequence[Passage]) -> list[Passage]:
         """The passages that are not longer than those the model learns from."""

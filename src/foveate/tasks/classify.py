@@ -11,6 +11,7 @@ from foveate.models.text import CAUSAL
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import LanguageModelBody
 from foveate.tasks.task import Examples, Task
+from foveate.tasks.training_data import lost
 from foveate.training import CrossEntropy, Training
 
 COUNTED = 50_000
@@ -23,7 +24,7 @@ class Classifier(Skill):
     def baselines(self, examples: Sequence[Labelled], options: Any) -> dict[str, dict[str, float]]:
         """What counting words finds, where the training text is still there, and the most frequent label."""
         found = {}
-        if not self.lost():
+        if not lost(self):
             known, right = self.train_examples().some(COUNTED), [one.label for one in examples]
             texts, labels = [one.text for one in known], [one.label for one in known]
             ways = labels_by_counting(texts, labels, [one.text for one in examples])
@@ -31,8 +32,8 @@ class Classifier(Skill):
         return {**found, **super().baselines(examples, options)}
 
     def notes(self, examples: Sequence[Labelled]) -> list[str]:
-        lost = self.lost()
-        return [*super().notes(examples), *([f"no counted words to compare with: {lost}"] if lost else [])]
+        why = lost(self)
+        return [*super().notes(examples), *([f"no counted words to compare with: {why}"] if why else [])]
 
 
 TASK = Task(

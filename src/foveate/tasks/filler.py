@@ -14,6 +14,7 @@ from foveate.data.text.documents import Passage
 from foveate.data.text.packing import TokenRow, pack, rows_of_each
 from foveate.forms.blanks import ReadBlanks
 from foveate.forms.prose import COUNTED
+from foveate.tasks import training_data
 from foveate.tasks.skill import Skill
 
 ORDERS = {1: "unigram", 3: "trigram"}
@@ -82,7 +83,7 @@ class Filler(Skill):
         """Why the training text cannot be counted; empty if it can."""
         if self.recipe.examples.data and not self.description.get("contents"):
             return "the training text is not there any more as it was"
-        return self.lost(COUNTED)
+        return training_data.lost(self, COUNTED)
 
 
 def _perplexity(nats: float, tokens: int) -> float:

@@ -19,6 +19,7 @@ from foveate.forms.language import ReadBeginning, split_passage
 from foveate.forms.prose import COUNTED
 from foveate.metrics.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
 from foveate.tasks.skill import Skill
+from foveate.tasks.training_data import lost
 
 ORDERS = {1: "unigram", 2: "bigram", 3: "trigram"}
 """The n-grams that a model is compared with."""
@@ -69,7 +70,7 @@ class LanguageModel(Skill):
     def baselines(self, examples: Sequence[Passage], options: Any) -> dict[str, dict[str, float]]:
         """N-grams counted in the training text; and the model where it is told no condition, or a wrong one."""
         found = {**self._otherwise(examples)}
-        if not self.lost(COUNTED):
+        if not lost(self, COUNTED):
             found |= self._ngrams(examples)
         return {name: _metrics(one) for name, one in found.items()}
 
@@ -80,8 +81,8 @@ class LanguageModel(Skill):
             notes += unseen_labels("conditions", [passage.condition for passage in examples], conditions)
         if unknown_tokens := sum(row.count(unknown) for row in self._sequences(examples)):
             notes.append(f"{unknown_tokens:,} tokens are unknown, and foretold without their letters")
-        lost = self.lost(COUNTED)
-        return [*notes, *([f"no n-grams to compare with: {lost}"] if lost else [])]
+        why = lost(self, COUNTED)
+        return [*notes, *([f"no n-grams to compare with: {why}"] if why else [])]
 
     def _otherwise(self, passages: Sequence[Passage]) -> dict[str, Perplexity]:
         """What the model makes of the passages if it is told no condition, or a wrong one drawn at random."""

@@ -13,6 +13,7 @@ from foveate.forms.matched_texts import FITTED_TO, TEST_SEED, Match, MatchedText
 from foveate.tasks.recipe import PairExamples
 from foveate.tasks.skill import Skill
 from foveate.tasks.task import Task, open_examples
+from foveate.tasks.training_data import lost
 from foveate.tasks.translate import PairRun
 from foveate.training import CrossEntropy, Training
 
@@ -35,7 +36,7 @@ class Matcher(Skill):
         """Rules that were fitted to the training text, and vectors that are counted in it."""
         pairs = judged_pairs(examples, TEST_SEED)
         found = super().baselines(pairs, options)
-        if not self.lost():
+        if not lost(self):
             found |= self._vectors(pairs)
         return {**found, "always yes": match_metrics([1.0] * len(pairs), 0.5, pairs)}
 
@@ -50,8 +51,8 @@ class Matcher(Skill):
     def notes(self, examples: Sequence[tuple[str, str]]) -> list[str]:
         wrong = len(judged_pairs(examples, TEST_SEED)) - len(examples)
         counts = f"{len(examples):,} right pairs, {wrong:,} wrong ones with targets of about the same length"
-        lost = self.lost()
-        return [counts, *([f"no vectors of words to compare with: {lost}"] if lost else [])]
+        why = lost(self)
+        return [counts, *([f"no vectors of words to compare with: {why}"] if why else [])]
 
 
 TASK = Task(

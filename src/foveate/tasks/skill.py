@@ -388,16 +388,6 @@ class Skill:
             check_unchanged(self.description)
         return open_examples(self.task, self.recipe)[0]
 
-    def lost(self, most: float = math.inf) -> str:
-        """Why nothing can be compared with the training data; empty if it can, and has at most this many examples."""
-        try:
-            count = len(self.train_examples())
-        except UserError as error:
-            return str(error)
-        if count > most:
-            return f"the training text has {count:,} passages, and at most {most:,} are counted"
-        return ""
-
     # -- training
 
     def batches(self, train: Dataset[Any]) -> Batches:

@@ -41,4 +41,4 @@ class ImageWriterFolder:
         recipe = public_recipe(task, public, folder, processor)
         description = asdict(RunConfig(task.name, public.family, asdict(recipe.architecture), recipe.as_json()))
         model = public.model.to(choose_device(device))
-        return skill_class(task)(task, recipe, model, processor, description, folder)
+        return skill_class(task, processor)(task, recipe, model, processor, description, folder)
