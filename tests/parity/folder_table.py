@@ -83,6 +83,19 @@ def error_of(kind: str, place: Path) -> tuple[float, bool]:
     return worst, back
 
 
+def error_of_translators(kind: str, place: Path) -> tuple[float, bool]:
+    """The same for a kind of encoder-decoder."""
+    from translators import TRANSLATORS
+
+    folder = place / kind
+    theirs = TRANSLATORS[kind].write(folder)
+    source, target = torch.randint(3, 49, (1, 13)), torch.randint(3, 49, (1, 9))
+    with torch.no_grad():
+        expected = theirs(input_ids=source, decoder_input_ids=target).logits
+        found = read_folder(folder).model(source, torch.tensor([13]), target).logits
+    return float((found - expected).abs().max()), is_written(kind, read_config(folder)[1])
+
+
 def error_of_sounds(kind: str, place: Path) -> tuple[float, bool]:
     """The same for a kind of model that reads sounds, over all of its folders."""
     from sound_folders import RATE, SOUND_FOLDERS, write_sound
@@ -162,16 +175,22 @@ def cells(kind: str) -> list[str]:
 
 def page() -> str:
     from folders import FOLDERS
+    from translators import TRANSLATORS
 
+    measures = {
+        **dict.fromkeys(FOLDERS, error_of),
+        **dict.fromkeys(TRANSLATORS, error_of_translators),
+        **dict.fromkeys(WRITERS, error_of_writers),
+    }
     lines = ["| " + " | ".join(HEADINGS) + " |", "| " + " | ".join(["---"] * len(HEADINGS)) + " |"]
     with tempfile.TemporaryDirectory() as place:
         images = image_folders(Path(place))
         for kind in MODEL_TYPES:
             own = ["", "see its page"]
-            if kind in FOLDERS or kind in WRITERS:
-                measured = (error_of if kind in FOLDERS else error_of_writers)(kind, Path(place))
-            elif layout_of(kind).feature_extractor:
+            if layout_of(kind).feature_extractor:
                 measured = error_of_sounds(kind, Path(place))
+            elif measure := measures.get(kind):
+                measured = measure(kind, Path(place))
             else:
                 measured = image_error(kind, images)
             if measured is not None:
