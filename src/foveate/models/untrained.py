@@ -3,6 +3,8 @@
 _TEXT = (
     "attentive-reader",
     *("bert-base", "bert-large", "roberta-base", "roberta-large"),
+    *("deberta-base", "deberta-tiny", "deberta-v3-small", "deberta-v3-base", "deberta-v3-large"),
+    *("electra-small", "modernbert-base", "mpnet-base", "t5-small", "flan-t5-small", "flan-t5-base"),
     "convolutional",
     "elmo",
     *("gpt-conditioned", "gpt1", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt3-175b"),
@@ -21,7 +23,9 @@ _VISION = (
     *("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "plain34"),
     *("convnext-tiny", "convnext-base", "swin-tiny", "swin-base", "mvitv2-tiny", "mvitv2-base"),
     *("vit-base-16", "vit-large-16", "vit-hybrid-base", "deit3-small-16", "deit3-base-16"),
-    *("detr-resnet50", "imagegpt-small", "sagan"),
+    *("detr-resnet50", "imagegpt-small", "sagan", "efficientnet-b0"),
+    *("deformable-detr-resnet50", "deformable-detr-tiny", "rt-detr-resnet18", "rt-detr-resnet50", "rt-detr-tiny"),
+    *("resnet18-vd", "resnet34-vd", "resnet50-vd", "resnet101-vd"),
 )
 
 _OTHERS = (
@@ -38,6 +42,7 @@ _OTHERS = (
         "smem-vqa",
     ),
     *("show-tell", "show-attend-tell", "show-attend-tell-hard", "captioner-transformer", "vit-captioner"),
+    *("blip-base", "donut-base", "trocr-base", "trocr-tiny", "vit-gpt2"),
     *("text-to-image", "text-to-image-large", "walker-tiny"),
 )
 
