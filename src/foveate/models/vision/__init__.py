@@ -49,7 +49,7 @@ FAMILIES = (
                 "ResNet-50 and 6+6 layers, 300 queries, 4 feature maps (Zhu et al. 2021)",
             ),
             "deformable-detr-tiny": (
-                1_625_375,
+                1_590_932,
                 "14-layer ResNet and 2+3 layers, 25 queries, 2 feature maps, refined boxes",
             ),
         },
@@ -171,7 +171,7 @@ FAMILIES = (
                 "18-layer ResNet and 3 layers, 300 queries (Zhao et al. 2023)",
             ),
             "rt-detr-resnet50": (42_923_884, "50-layer ResNet and 6 layers"),
-            "rt-detr-tiny": (1_848_384, "14-layer ResNet and 3 layers of width 96, 25 queries, denoising"),
+            "rt-detr-tiny": (1_810_632, "14-layer ResNet and 3 layers of width 96, 25 queries, denoising"),
         },
     ),
     Family(
