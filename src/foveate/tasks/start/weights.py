@@ -74,13 +74,14 @@ class Start:
 
     @cached_property
     def images(self) -> dict[str, Any]:
-        """How the model reads images, as settings of the forms of images; empty for one that reads none."""
+        """How the model reads images, as settings of the forms of images; empty for one that reads none, and for one
+        with forms of its own, which writes about images."""
         if self.run is not None:
             reads = self.run.recipe.get("reads")
             return {name: reads.get(name) for name in IMAGE_SETTINGS} if isinstance(reads, dict) else {}
-        if not reads_images(header_of(self.folder).model_type):
-            return {}
         own: Any = self.config
+        if not reads_images(header_of(self.folder).model_type) or hasattr(own, "vision"):
+            return {}
         image = PublicImage.of_folder(self.folder, getattr(own, "image_size", 224), own.channels)
         size = getattr(own, "image_size", None) or image.longest or image.height
         return {"size": size, "pixel_mean": image.mean, "pixel_deviation": image.spread}
