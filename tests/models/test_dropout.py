@@ -49,6 +49,14 @@ PLACES = {
         **{f"decoder.{layer}.dropout 3 5 12": 1 for layer in range(3)},
     },
     "detr": {**blocks("encoder", 2, 110), **blocks("decoder", 3, 7, "around_cross.dropout 3 {0} 12")},
+    "deformable-detr": {
+        **blocks("encoder", 2, 539),  # the places of all feature maps
+        **blocks("decoder.blocks", 3, 7, "around_cross.dropout 3 {0} 12"),
+    },
+    "rt-detr": {
+        **{name.replace(" 11", " 13"): dropped for name, dropped in blocks("encoder.blocks", 2, 110).items()},
+        **blocks("decoder.blocks", 3, 7, "around_cross.dropout 3 {0} 12"),
+    },
     "efficientnet": {"dropout 3 29": 1},
     "googlenet": {"dropout 3 202": 1},
     "gpt": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
@@ -121,6 +129,14 @@ PLACES = {
     },
     "transformer-encoder": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 1 12": 1},
     "vgg": {"head.dropout 3 19": 2},
+    "vision-encoder-decoder": {
+        "dropout 3 5 12": 1,
+        **{
+            f"image_encoder.{name.replace(' 12', ' 15')}": dropped  # images are as wide as their own layers
+            for name, dropped in {"stack.dropout 3 97 12": 1, **blocks("stack.blocks", 2, 97)}.items()
+        },
+        **blocks("decoder", 3, 5, "around_cross.dropout 3 {0} 12"),
+    },
     "vit": {"stack.dropout 3 97 12": 1, **blocks("stack.blocks", 2, 97)},
     "wav2vec2": {"dropout 3 7 12": 3, **blocks("blocks", 2, 7)},
     "whisper": {
@@ -147,7 +163,9 @@ def of_each_family() -> list[Variant]:
 @pytest.mark.parametrize("small", of_each_family(), ids=str)
 def test_what_is_dropped(small: Variant, monkeypatch: pytest.MonkeyPatch) -> None:
     family = models.preset(small.preset).family
-    rates = {name: 0.25 for name in ("dropout", "activation_dropout") if hasattr(small.config, name)}
+    rates: dict[str, object] = {name: 0.25 for name in ("dropout", "activation_dropout") if hasattr(small.config, name)}
+    if hasattr(small.config, "vision"):
+        rates["vision"] = replace(small.config.vision, dropout=0.25)
     model = models.build(family, replace(small.config, **rates)).train()
     names = {module: name for name, module in model.named_modules()}
     found: Counter[str] = Counter()
