@@ -54,7 +54,7 @@ PLACES = {
         **blocks("decoder.blocks", 3, 7, "around_cross.dropout 3 {0} 12"),
     },
     "rt-detr": {
-        **{name.replace(" 11", " 13"): dropped for name, dropped in blocks("encoder.blocks", 2, 110).items()},
+        **{name.replace("110 11", "110 13"): dropped for name, dropped in blocks("encoder.blocks", 2, 110).items()},
         **blocks("decoder.blocks", 3, 7, "around_cross.dropout 3 {0} 12"),
     },
     "efficientnet": {"dropout 3 29": 1},
