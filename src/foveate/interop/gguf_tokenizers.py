@@ -1,6 +1,5 @@
 """Tokenizers in the metadata of GGUF files: byte-level BPE ("gpt2"), and SentencePiece's BPE ("llama")."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from tokenizers import (
 from foveate.data.tokens.public_tokenizer import ROLES, PublicTokenizer
 from foveate.data.tokens.sentencepiece_model import BPE, CONTROL, NORMAL, SPACE, USER_DEFINED, Piece, piece_model
 from foveate.errors import UserError, show_value
+from foveate.files import parse_json
 from foveate.special_tokens import Role
 
 UNKNOWN, UNUSED, BYTE = 2, 5, 6
@@ -113,7 +113,7 @@ def tokenizer_fields(tokenizer: PublicTokenizer, rows: int) -> dict[str, Any]:
 
     Raises UserError for one that the files have no fields for.
     """
-    table = json.loads(tokenizer.copy().to_str())
+    table = parse_json(tokenizer.copy().to_str(), "the tokenizer")
     model = table["model"]
     if model["type"] != "BPE":
         raise UserError(f"GGUF files have no fields for a tokenizer of the type {model['type']}; a BPE is written")
@@ -158,7 +158,7 @@ def _words_field(table: Mapping[str, Any]) -> str | None:
     for name, make in WORDS.items():
         probe = Tokenizer(models.BPE())
         probe.pre_tokenizer = make()
-        if _without_offsets(json.loads(probe.to_str())["pre_tokenizer"]) == _without_offsets(own):
+        if _without_offsets(parse_json(probe.to_str(), "the tokenizer")["pre_tokenizer"]) == _without_offsets(own):
             if table["normalizer"] is None:
                 return name
             break
@@ -178,7 +178,10 @@ def _prefix_field(table: Mapping[str, Any]) -> bool:
     for prefix in (True, False):
         probe = Tokenizer(models.BPE())
         _spaces(probe, prefix)
-        if json.loads(probe.to_str())["normalizer"] == table["normalizer"] and table["model"]["byte_fallback"]:
+        if (
+            parse_json(probe.to_str(), "the tokenizer")["normalizer"] == table["normalizer"]
+            and table["model"]["byte_fallback"]
+        ):
             return prefix
     raise UserError("GGUF files have no fields for how this tokenizer changes texts before it cuts them")
 

@@ -3,7 +3,6 @@
 It runs in Jinja's sandbox, in a process of its own, which has little memory and time.
 """
 
-import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 from foveate.child_processes import child_environment
 from foveate.errors import UserError
+from foveate.files import parse_json
 
 Chat = tuple[Sequence[Mapping[str, str]], bool]
 """Messages, and whether the assistant is to begin after them."""
@@ -26,7 +26,7 @@ MEMORY = 2**30
 """Bytes that it may use, where the system can limit them."""
 
 PROGRAM = f"""
-import json, re, sys
+import ast, json, re, sys
 import jinja2.ext, jinja2.sandbox
 try:
     import resource
@@ -38,7 +38,7 @@ except (ImportError, ValueError, OSError):
 def refuse(message):
     raise jinja2.exceptions.TemplateError(message)
 
-asked = json.load(sys.stdin)
+asked = ast.literal_eval(sys.stdin.read())
 environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
     trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols])
 environment.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False)
@@ -63,7 +63,7 @@ def write_chats(template: str, names: Mapping[str, str], chats: Sequence[Chat]) 
     """
     if len(template) > MOST_TEMPLATE:
         raise UserError(f"it has {len(template):,} characters; the limit is {MOST_TEMPLATE:,}")
-    return [*_written(json.dumps({"template": template, "names": dict(names), "chats": list(chats)}))]
+    return [*_written(repr({"template": template, "names": dict(names), "chats": list(chats)}))]
 
 
 @lru_cache
@@ -84,5 +84,5 @@ def _written(asked: str) -> tuple[str | None, ...]:
         raise UserError(f"its program fails: {reason[:200]}")
     if len(ended.stdout) > MOST_WRITTEN:
         raise UserError(f"it writes more than {MOST_WRITTEN:,} characters")
-    found: list[Any] = json.loads(ended.stdout)
+    found: list[Any] = parse_json(ended.stdout, "what it writes")
     return tuple(found)

@@ -1,7 +1,6 @@
 """Language models for CTranslate2 (https://github.com/OpenNMT/CTranslate2), converted by its own package and tried."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -31,10 +30,10 @@ def export_to_ctranslate2(task: Any, out: Path) -> float:
     except ModuleNotFoundError as error:
         raise UserError(f"CTranslate2 needs the package {error.name}: pip install 'foveate[ctranslate2]'") from None
     model: Any = completer.model
-    with TemporaryDirectory() as folder, workshop(out.parent) as temporary:
-        completer.save(folder)
+    with workshop(out.parent) as temporary:
+        completer.save(temporary / "public")
         try:
-            TransformersConverter(folder).convert(str(temporary / "model"))
+            TransformersConverter(str(temporary / "public")).convert(str(temporary / "model"))
             tokens = torch.arange(TRIED)[None] % model.config.vocabulary
             names = [[str(completer.tokenizer.copy().id_to_token(token)) for token in tokens[0].tolist()]]
             generator = ctranslate2.Generator(str(temporary / "model"))
