@@ -23,7 +23,7 @@ CASES = [
     ("bert-base", "words", "BertForMaskedLM"),
     ("bert-base", "text", "BertForSequenceClassification"),
     ("bert-base", "tokens", "BertForTokenClassification"),
-    ("bert-base", "pair", "BertForMultipleChoice"),
+    ("bert-base", "pair", "BertForNextSentencePrediction"),
     ("bert-base", "none", "BertModel"),
     ("roberta-base", "words", "RobertaForMaskedLM"),
     ("roberta-base", "text", "RobertaForSequenceClassification"),
