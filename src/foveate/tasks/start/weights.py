@@ -120,7 +120,7 @@ class Start:
     @property
     def sizes(self) -> dict[str, Any]:
         """The fields of the config that neither the data nor the head decides."""
-        heads = NOT_OF_A_BODY if self.tokenizer is not None else ("head",)  # the pooling of images is of the body
+        heads = NOT_OF_A_BODY if self.tokenizer is not None else ("head", "predict")  # the pooling of images is of the body
         others = (*models.sizes_of_data(self.family), *heads)
         return {name: value for name, value in asdict(self.config).items() if name not in others}
 
