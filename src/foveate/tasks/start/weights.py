@@ -120,7 +120,8 @@ class Start:
     @property
     def sizes(self) -> dict[str, Any]:
         """The fields of the config that neither the data nor the head decides."""
-        heads = NOT_OF_A_BODY if self.tokenizer is not None else ("head", "predict")  # the pooling of images is of the body
+        of_images = ("head", "predict")  # their pooling is of the body
+        heads = NOT_OF_A_BODY if self.tokenizer is not None else of_images
         others = (*models.sizes_of_data(self.family), *heads)
         return {name: value for name, value in asdict(self.config).items() if name not in others}
 
