@@ -82,7 +82,7 @@ def test_what_cannot_be(filler: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(filler, tmp_path / "copy")
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"architectures": ["BertForMultipleChoice"]}))
-    with pytest.raises(UserError, match="copy is a BertForMultipleChoice; foveate runs BertModel"):
+    with pytest.raises(UserError, match="copy is a BertForMultipleChoice; foveate runs "):
         foveate.load(copy)
     (copy / "config.json").write_text(json.dumps(config | {"hidden_size": 30}))
     with pytest.raises(UserError, match=r"is \(\d*,? ?20,?\), but \(\d*,? ?30,?\) by its config\.json"):

@@ -7,14 +7,14 @@ from torch import Tensor
 from foveate.baselines import word_counts
 from foveate.baselines.word_counts import (
     STRENGTH,
-    Labelled,
+    CountsWithLabels,
     fit_regression,
     labels_by_counting,
     naive_bayes,
     regression,
 )
 
-KNOWN = Labelled(torch.tensor([[2.0, 0, 1], [1, 1, 0], [0, 3, 0]]).to_sparse(), torch.tensor([0, 0, 1]))
+KNOWN = CountsWithLabels(torch.tensor([[2.0, 0, 1], [1, 1, 0], [0, 3, 0]]).to_sparse(), torch.tensor([0, 0, 1]))
 """Three texts of three words: two of the first label, one of the second."""
 
 

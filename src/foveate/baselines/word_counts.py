@@ -28,7 +28,7 @@ STEPS = 100
 
 
 @dataclass
-class HasLabel:
+class CountsWithLabels:
     """Texts as counts, and the number of the label of each."""
 
     counts: Float[Tensor, "N F"]
@@ -43,7 +43,7 @@ def labels_by_counting(texts: Sequence[str], labels: Sequence[str], asked: Seque
     common = Counter(chain.from_iterable(read)).most_common(MOST_WEIGHTS // len(names))
     numbers = {word: number for number, (word, _) in enumerate(common)}
     by_name = {name: number for number, name in enumerate(names)}
-    known = HasLabel(_counts(read, numbers), torch.tensor([by_name[label] for label in labels]))
+    known = CountsWithLabels(_counts(read, numbers), torch.tensor([by_name[label] for label in labels]))
     counts = _counts(map(_words, asked), numbers)
     ways = {
         "naive Bayes of words and pairs": naive_bayes(known, counts, len(names)),
@@ -52,7 +52,7 @@ def labels_by_counting(texts: Sequence[str], labels: Sequence[str], asked: Seque
     return {way: [names[number] for number in scores.argmax(1).tolist()] for way, scores in ways.items()}
 
 
-def naive_bayes(known: HasLabel, asked: Float[Tensor, "M F"], labels: int) -> Float[Tensor, "M L"]:
+def naive_bayes(known: CountsWithLabels, asked: Float[Tensor, "M F"], labels: int) -> Float[Tensor, "M L"]:
     """The log-probability of each label with each text, but for a constant: multinomial, with one added to each
     count."""
     of_label = known.counts.T @ F.one_hot(known.labels, labels).float()
@@ -61,16 +61,16 @@ def naive_bayes(known: HasLabel, asked: Float[Tensor, "M F"], labels: int) -> Fl
     return asked @ shares + torch.log(frequent)
 
 
-def regression(known: HasLabel, asked: Float[Tensor, "M F"], labels: int) -> Float[Tensor, "M L"]:
+def regression(known: CountsWithLabels, asked: Float[Tensor, "M F"], labels: int) -> Float[Tensor, "M L"]:
     """The logits of a softmax regression on TF-IDF, with squared weights in the loss, which L-BFGS finds."""
     present = torch.bincount(known.counts.coalesce().indices()[1], minlength=known.counts.shape[1])
     rarity = 1 + torch.log((1 + len(known.labels)) / (1 + present))
     learned = _tf_idf(known.counts, rarity)
-    weights, bias = fit_regression(HasLabel(learned, known.labels), labels)
+    weights, bias = fit_regression(CountsWithLabels(learned, known.labels), labels)
     return _tf_idf(asked, rarity) @ weights + bias
 
 
-def fit_regression(known: HasLabel, labels: int) -> tuple[Float[Tensor, "F L"], Float[Tensor, " L"]]:
+def fit_regression(known: CountsWithLabels, labels: int) -> tuple[Float[Tensor, "F L"], Float[Tensor, " L"]]:
     """Weights and biases with the least `STRENGTH * cross-entropy + |weights|^2 / 2`."""
     weights = torch.zeros(known.counts.shape[1], labels, requires_grad=True)
     bias = torch.zeros(labels, requires_grad=True)

@@ -3,6 +3,8 @@
 _TEXT = (
     "attentive-reader",
     *("bert-base", "bert-large", "roberta-base", "roberta-large"),
+    *("deberta-base", "deberta-tiny", "deberta-v3-small", "deberta-v3-base", "deberta-v3-large"),
+    *("electra-small", "modernbert-base", "mpnet-base", "t5-small", "flan-t5-small", "flan-t5-base"),
     "convolutional",
     "elmo",
     *("gpt-conditioned", "gpt1", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt3-175b"),
