@@ -8,6 +8,7 @@ best ones are taken out by `foveate.change`, and beside them as many heads drawn
 """
 
 import json
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -62,12 +63,8 @@ def copied(model: nn.Module, tokens: Tensor, heads: list[tuple[str, int]]) -> fl
         site: Knock([head for other, head in heads if other == site])
         for site in dict.fromkeys(site for site, _ in heads)
     }
-    with torch.no_grad():
-        if changes:
-            with foveate.change(model, changes):
-                logits = model(tokens).logits
-        else:
-            logits = model(tokens).logits
+    with torch.no_grad(), foveate.change(model, changes) if changes else nullcontext():
+        logits = model(tokens).logits
     right = logits[:, words:-1].argmax(-1) == tokens[:, words + 1 :]
     return 100 * float(right.float().mean())
 

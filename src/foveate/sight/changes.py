@@ -105,7 +105,7 @@ class Sharpen(Change):
         factor = _factors(self.heads, self.by, call, where)
         bias = None if call.bias is None else _Times(call.bias, factor)
         if isinstance(call.score, ScaledDot):  # so that the fused kernel may run
-            return replace(call, queries=call.queries * factor.to(call.queries.dtype), bias=bias, projected=False)
+            return replace(call, queries=call.queries * factor, bias=bias, projected=False)
         return replace(call, score=_TimesScore(call.score, factor), bias=bias, projected=False)
 
 
@@ -179,6 +179,9 @@ class _Edges:
     def block(self, rows: range, columns: range) -> Bool[Tensor, "... T S"]:
         return self.heads & cut(self.queries, rows, columns) & cut(self.keys, rows, columns)
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.heads, self.queries, self.keys
+
 
 def _edges(change: Any, call: Call, where: Where) -> _Edges | None:
     """The edges that a change with heads, queries and keys is about; None if none is in this call."""
@@ -238,7 +241,7 @@ class _Hidden(Mask):
         return self.edges.heads.shape
 
     def tensors(self) -> tuple[Tensor, ...]:
-        return self.edges.heads, self.edges.queries, self.edges.keys
+        return self.edges.tensors()
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +255,7 @@ class _Added(Bias):
         return self.edges.block(rows, columns).to(queries.dtype) * self.number
 
     def tensors(self) -> tuple[Tensor, ...]:
-        return self.edges.heads, self.edges.queries, self.edges.keys
+        return self.edges.tensors()
 
     def shape(self) -> torch.Size:
         return self.edges.heads.shape

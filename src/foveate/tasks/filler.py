@@ -14,8 +14,8 @@ from foveate.data.text.documents import Passage
 from foveate.data.text.packing import TokenRow, pack, rows_of_each
 from foveate.forms.blanks import ReadBlanks
 from foveate.forms.prose import COUNTED
-from foveate.tasks import training_data
 from foveate.tasks.skill import Skill
+from foveate.tasks.training_data import lost
 
 ORDERS = {1: "unigram", 3: "trigram"}
 """The n-grams that a model is compared with; they see the tokens before a hidden one, and none after it."""
@@ -71,8 +71,8 @@ class Filler(Skill):
         return found
 
     def notes(self, examples: Sequence[Passage]) -> list[str]:
-        lost = self._changed()
-        return [f"no n-grams to compare with: {lost}" if lost else "n-grams see only the tokens before"]
+        why = self._changed()
+        return [f"no n-grams to compare with: {why}" if why else "n-grams see only the tokens before"]
 
     def _rows(self, passages: Sequence[Passage]) -> Dataset[TokenRow]:
         """Each passage by itself."""
@@ -83,7 +83,7 @@ class Filler(Skill):
         """Why the training text cannot be counted; empty if it can."""
         if self.recipe.examples.data and not self.description.get("contents"):
             return "the training text is not there any more as it was"
-        return training_data.lost(self, COUNTED)
+        return lost(self, COUNTED)
 
 
 def _perplexity(nats: float, tokens: int) -> float:
