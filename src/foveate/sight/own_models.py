@@ -28,7 +28,8 @@ def own_modules(model: nn.Module) -> dict[str, nn.Module] | None:
         kind = type(module)
         if kind not in own:
             own[kind] = kind.__module__.startswith("foveate.") or kind in CONTAINERS
-        changed = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
+        hooks = (*module._forward_hooks, *module._forward_pre_hooks)
+        changed = any(key >= 0 for key in hooks) or "forward" in vars(module)  # those of an open change are below 0
         if changed or not (own[kind] or cannot_attend(module)):
             return None
         seen.add(module)
