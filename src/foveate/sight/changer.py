@@ -9,14 +9,13 @@ from torch import Tensor, nn
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
-from foveate.attention.kernels import Kernel, choose
 from foveate.errors import UserError
 from foveate.sight.call_adapter import has_values
 from foveate.sight.changes import Change, Where
 from foveate.sight.look import watch
 from foveate.sight.own_models import own_modules
 from foveate.sight.query_positions import first_query_position
-from foveate.sight.watcher import MakeCall, Watcher
+from foveate.sight.watcher import MakeCall, Watcher, kernel_of
 
 Changes = Mapping[str, Change | Sequence[Change]]
 
@@ -84,7 +83,7 @@ class Changer(Watcher):
         if made is call:
             return None
         with self.inside_call():
-            attended = _kernel(made).attend(made)
+            attended = kernel_of(made).attend(made)
         self.untraced.note_recorded()
         self.made, self.changed = made, True
         return attended
@@ -118,11 +117,3 @@ class Changer(Watcher):
                 raise UserError(
                     f"{one} of '{pattern}' changed nothing: nothing that attended has such a path, or such tokens"
                 )
-
-
-def _kernel(call: Call) -> Kernel:
-    """The kernel for a changed call: the eager one where no other serves it."""
-    try:
-        return choose(call)
-    except ValueError:
-        return choose(call, "eager")

@@ -2,23 +2,29 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 
 import torch
 from torch import nn
 
+from foveate.errors import UserError
 from foveate.sight.adapters import attach_all
 from foveate.sight.measures import check_names
 from foveate.sight.module_hooks import add_hooks
+from foveate.sight.norms import ProjectionSearch, notes_of
 from foveate.sight.own_models import own_modules
 from foveate.sight.recorder import Recorder
 from foveate.sight.sight import Sight
-from foveate.sight.watcher import Watcher, only_one
+from foveate.sight.watcher import Watcher, only_one, opened
 
 
 @contextmanager
 def look(
-    model: nn.Module, sites: Sequence[str] | str | None = None, keep: Sequence[str] | None = None
+    model: nn.Module,
+    sites: Sequence[str] | str | None = None,
+    keep: Sequence[str] | None = None,
+    values: bool = False,
+    gradients: bool = False,
 ) -> Iterator[Sight]:
     """Record what every attention call of `model` attends to while the context is open.
 
@@ -29,17 +35,29 @@ def look(
     `sites` are patterns of module paths ("decoder.*.cross"); only sites that match are recorded. `keep` names measures
     ("received", "top", ...) to compute at once; then queries and keys are not kept.
 
+    With `values`, `sight.norms()` has each weight times the size of what it weighs. With `gradients`, the model runs
+    with kernels of `attend`, and `sight.gradients(target)` and `sight.relevance(target)` say what a number computed
+    from its output needs of what was looked at; its graph is kept as long as the sight.
+
     A process can have one open look, which records what runs in its own thread. When it closes, it raises UserError if
     a module attended in a way that cannot be recorded, if nothing that attended matches `sites`, or if all attention
     was outside of a call of `model`.
     """
     sites = [sites] if isinstance(sites, str) else sites
     own = own_modules(model)
-    recorder = Recorder(sites, None if keep is None else check_names(keep, ["output_error"]), own is not None)
+    if keep is not None and (values or gradients):
+        raise UserError("values and gradients need queries and keys: look without keep")
+    if gradients and "change" in opened:
+        raise UserError("a change is open, and gradients are those of the model as it is: close it first")
+    search = ProjectionSearch() if values else None
+    kept = None if keep is None else check_names(keep, ["output_error"])
+    recorder = Recorder(sites, kept, own is not None, search, gradients)
     sight = Sight(recorder.index.sites, recorder.notes)
-    with watch(model, "look", recorder, own):
+    with watch(model, "look", recorder, own), search or nullcontext():
         yield sight
     recorder.check(model, bool(recorder.index.sites))
+    if values:
+        sight.notes += notes_of(sight)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.attention.call import Call
@@ -30,6 +30,14 @@ class RecordedCall:
     """The positions that a hard selection chose."""
     guards: Sequence[MutationGuard] = ()
     """Guards of the tensors that belong to the model and were not copied."""
+    norms: Float[Tensor, "B H S"] | None = None
+    """How large the projected value of each key is, if values are looked at."""
+    projected: bool = False
+    """Whether these are the values after the output projection of the layer."""
+    output: Float[Tensor, "... T V"] | None = None
+    """What it gave, with its graph, if gradients are looked at."""
+    values: Float[Tensor, "... S V"] | None = None
+    """Its values, if gradients are looked at."""
     measured: dict[str, Any] = field(default_factory=dict)
     """Results of measures, by name."""
 

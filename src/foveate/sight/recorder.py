@@ -11,12 +11,13 @@ from foveate.attention import Attended
 from foveate.attention.call import Call
 from foveate.sight.call_adapter import has_values
 from foveate.sight.fixed_weights import with_fixed_weights
+from foveate.sight.norms import ProjectionSearch
 from foveate.sight.output_check import OutputCheck, check_output, check_sample, some_queries
 from foveate.sight.query_positions import first_query_position
 from foveate.sight.site_index import SiteIndex
 from foveate.sight.steps import Steps, may_have_steps
 from foveate.sight.untraced import Place
-from foveate.sight.watcher import Watcher, opened
+from foveate.sight.watcher import MakeCall, Watcher, kernel_of, opened
 
 
 class Recorder(Watcher):
@@ -25,9 +26,16 @@ class Recorder(Watcher):
     hook_id = -1
 
     def __init__(
-        self, sites: Sequence[str] | None = None, keep: Sequence[str] | None = None, own: bool = False
+        self,
+        sites: Sequence[str] | None = None,
+        keep: Sequence[str] | None = None,
+        own: bool = False,
+        projections: ProjectionSearch | None = None,
+        gradients: bool = False,
     ) -> None:
+        """With `projections`, values are measured; with `gradients`, outputs and values are kept."""
         super().__init__(sites, own)
+        self._projections, self._gradients = projections, gradients
         self.index = SiteIndex(with_keys=keep is None)
         self._keep = keep
         self._steps: dict[str, tuple[Steps, Place | None]] = {}
@@ -39,6 +47,18 @@ class Recorder(Watcher):
     def end_run(self) -> None:
         for name in [*self._steps]:
             self._close_steps(name)
+
+    def change(self, make: MakeCall) -> Attended | None:
+        """For gradients the same call by a kernel of `attend`: then its output is part of the model's graph whatever
+        the model does with it."""
+        module, _ = self._running[-1]
+        if not self._gradients or not self.is_selected(module) or not has_values((call := make()).queries):
+            return None
+        with self.inside_call():
+            attended = kernel_of(call).attend(call)
+        self.made = call
+        self.record(call, attended)
+        return attended
 
     def record(self, call: Call, attended: Attended, finish: Callable[[Tensor], Tensor] | None = None) -> None:
         """Record a call of the running module.
@@ -86,9 +106,14 @@ class Recorder(Watcher):
         recorded.choice = None if attended.choice is None else attended.choice.clone()
         if self._keep is not None:
             site.compute_measures(recorded, call, [name for name in self._keep if name != "output_error"])
+        if self._projections is not None:
+            self._projections.measure(recorded, of_model, attended.output, finish)
+        if self._gradients:
+            recorded.output, recorded.values = attended.output, of_model.values.detach()
         site.calls.append(recorded)
         site.errors += [] if check is None else [check.error]
-        if site.keys is not None and finish is None and may_have_steps(of_model, attended, recorded):
+        joins = site.keys is not None and finish is None and not self._gradients
+        if joins and may_have_steps(of_model, attended, recorded):
             self._steps[module] = Steps(site, recorded, of_model, self.own), self.untraced.place
 
     def _check(self, call: Call, attended: Attended, finish: Callable[[Tensor], Tensor] | None) -> OutputCheck | None:

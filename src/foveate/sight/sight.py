@@ -1,7 +1,7 @@
 """A `Sight`: all attention that was recorded while a model ran."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,10 +15,13 @@ from torch.nn.functional import one_hot
 from foveate.contracts import Picture
 from foveate.errors import UserError, unknown
 from foveate.sight.blocks import compute_dtype
+from foveate.sight.gradients import GradientSite, gradients_of
 from foveate.sight.layouts import Windows
 from foveate.sight.measures import ALL, Choice, resolve_choice
+from foveate.sight.norms import NormSite
 from foveate.sight.parts import Parts, cut
 from foveate.sight.rendering import renderer
+from foveate.sight.sinks import SINK, WithoutSinks
 from foveate.sight.site import Site
 from foveate.sight.site_patterns import check_patterns, value_for
 from foveate.sight.window_merge import MergedWindows
@@ -116,12 +119,50 @@ class Sight:
         Memory is linear in the positions for each chosen one.
         """
         layers = self._stack(sites)
-        batch, _, count, _ = layers[0].shape
-        chosen = torch.tensor(resolve_choice(queries, count), device=layers[0].device)
-        shares = one_hot(chosen, count).to(compute_dtype(layers[0].calls[0].call)).repeat(batch, 1, 1)
+        shares = self._chosen_rows(layers[0], queries)
         for layer in reversed(layers):
             shares = (shares + layer.propagate(shares)) / 2
         return shares
+
+    def norms(self) -> "Sight":
+        """The same sites with each weight times the norm of what it weighs, after the output projection: what each key
+        really gives (Kobayashi et al. 2020). It needs `look(model, values=True)`. Rows do not sum to 1."""
+        return self._each(NormSite)
+
+    def without_sinks(self, above: float = SINK) -> "Sight":
+        """The same sites without the keys that have more than this mean weight over all queries, as shares of what is
+        left: where a head looks when it does not look at its resting place."""
+        return self._each(lambda site: WithoutSinks(site, above))
+
+    def gradients(self, target: Tensor, signed: bool = False) -> "Sight":
+        """The same sites with each weight times its gradient: what made `target`, a number computed from the output,
+        larger; and below 0 what made it smaller, if `signed`. It needs `look(model, gradients=True)`."""
+        found = gradients_of(list(self), target)
+        return self._each(lambda site: GradientSite(site, found, signed))
+
+    def relevance(self, target: Tensor, sites: str = "*", queries: Choice = ALL) -> Float[Tensor, "B T S"]:
+        """How much each input position contributes to `target` through the chosen outputs (Chefer et al. 2021).
+
+        As a rollout, with weights times their positive gradients in place of weights: a layer adds to the residual
+        connection what its heads give on average. `target` is a sum over the examples, and `sites` is one stack of
+        layers, as for `rollout`. It needs `look(model, gradients=True)`.
+        """
+        layers = self._stack(sites)
+        found = gradients_of(layers, target)
+        shares = self._chosen_rows(layers[0], queries)
+        for layer in reversed(layers):
+            shares = shares + GradientSite(layer, found, signed=False).propagate(shares)
+        return shares
+
+    def _each(self, make: Callable[[Site], Site]) -> "Sight":
+        return Sight({name: make(site) for name, site in self._recorded.items()}, self.notes)
+
+    @staticmethod
+    def _chosen_rows(layer: Site, queries: Choice) -> Float[Tensor, "B N T"]:
+        """For each chosen query a row that is 1 at its place."""
+        batch, _, count, _ = layer.shape
+        chosen = torch.tensor(resolve_choice(queries, count), device=layer.device)
+        return one_hot(chosen, count).to(compute_dtype(layer.calls[0].call)).repeat(batch, 1, 1)
 
     def _stack(self, pattern: str) -> list[Site]:
         """The self-attention layers of one stack, from the first to the last.

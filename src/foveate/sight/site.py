@@ -69,8 +69,8 @@ class Site:
         For a hard selection they are the probabilities of the keys; `choices` gives the chosen one.
         """
         if len(self.calls) == 1:
-            ((_, call),) = self._calls_with_keys()
-            return measures.weights(call, heads, queries, keys)
+            ((recorded, call),) = self._calls_with_keys()
+            return self._weights_of(recorded, call, heads, queries, keys)
         batch, head_count, row_count, key_count = self.shape
         heads, queries = resolve_choice(heads, head_count), resolve_choice(queries, row_count)
         keys = resolve_choice(keys, key_count)
@@ -81,9 +81,15 @@ class Site:
             if over and along:
                 chosen_queries = [queries[at] - recorded.start for at in over]
                 chosen_keys = [keys[at] - recorded.span.first for at in along]
-                part = measures.weights(call, heads, chosen_queries, chosen_keys)
+                part = self._weights_of(recorded, call, heads, chosen_queries, chosen_keys)
                 result[:, :, torch.tensor(over)[:, None], torch.tensor(along)] = part.to(result.dtype)
         return result
+
+    def _weights_of(
+        self, recorded: RecordedCall, call: Call, heads: Choice, queries: Choice, keys: Choice
+    ) -> Float[Tensor, "B H t s"]:
+        """The weights of one call, given with its keys."""
+        return measures.weights(call, heads, queries, keys)
 
     def measure(self, *names: str, top: int = 8) -> None:
         """Compute several measures at once ("received", "top", ...), so that asking for them later is immediate.
