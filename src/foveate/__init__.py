@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from foveate.models import create as create
     from foveate.sight import change as change
     from foveate.sight import look as look
+    from foveate.sight import show as show
     from foveate.tasks import load as load
     from foveate.tasks import train as train
     from foveate.tasks.loading import recipe as recipe
@@ -30,12 +31,13 @@ _find = import_late(
         "load": "foveate.tasks",
         "look": "foveate.sight",
         "recipe": "foveate.tasks.loading",
+        "show": "foveate.sight",
         "train": "foveate.tasks",
         **dict.fromkeys(("attention", "data", "decoding", "models", "nn", "sight", "tasks", "training", "viewer"), ""),
     },
 )
 
-__all__ = ["UserError", "__version__", "attention", "change", "create", "load", "look", "nn", "recipe", "train"]
+__all__ = ["UserError", "__version__", "attention", "change", "create", "load", "look", "nn", "recipe", "show", "train"]
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,7 @@ from foveate.interop.pretrained import PRETRAINED
 from foveate.tasks.viewers import Input, ModelViewer, add_question, open_beside, open_model, read_input
 from foveate.viewer.beside import place_beside
 from foveate.viewer.figures import check_extension, save_figure
+from foveate.viewer.given_file import read_weights
 from foveate.viewer.page import save
 from foveate.viewer.protocol import LookResult
 
@@ -26,17 +27,20 @@ from foveate.viewer.protocol import LookResult
 class Look:
     """Write one self-contained page that shows where a model looks, in every layer and head, while it reads an input.
 
+    Weights that another program wrote to a file are shown the same way, by --weights FILE.
     A model that writes (a translator, T5, Whisper) writes first, then is looked at while it reads input and output at
     once.
     """
 
-    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    folder: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")] = None
     """Folder of a model that attends: one that foveate trained, or one of Hugging Face's with model.safetensors."""
-    input: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")]
+    input: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")] = None
     """What the model reads: a file where one has this name (an image, a .wav file, a text), else this text itself; "-"
     reads standard input. For a model without a tokenizer: token ids, such as "5 17 9"."""
     question: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="QUESTION")] = None
     """What is asked about an image, for a model that answers questions."""
+    weights: Path | None = None
+    """A file of weights that another program wrote (.npz or .safetensors), in place of a model and its input."""
     out: Path = Path("look.html")
     """File to write the page to."""
     beside: str | None = None
@@ -47,6 +51,9 @@ class Look:
     describe an image or draw one."""
     open: bool = False
     """Also open the page in the browser."""
+    without_sinks: bool = False
+    """Leave out the keys that most queries of a head look at for want of something better, such as the first word:
+    the maps are shares of the rest."""
     sites: tuple[str, ...] = ()
     """Show only modules whose path fits one of these patterns, such as "*cross*" or "transformer.h.0.*"."""
     title: str | None = None
@@ -61,24 +68,16 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(Look, arguments, "look")
     at_least(1, "max_tokens", options.max_tokens)
     check_place(options.out)
-    for read in (options.input, options.beside):
+    for read in (options.input, options.beside, options.weights):
         if read is not None and real_path(read) == real_path(options.out):
-            raise UserError(f"{options.out} is what the model is to read: name another --out")
-    check_no_part(options.out, options.folder, "--out")
-    if options.beside is not None and _is_model(options.beside):
-        check_no_part(options.out, Path(options.beside), "--out")
+            raise UserError(f"{options.out} is what is to be read: name another --out")
     if options.picture is not None:
         check_extension(options.picture)
         check_place(options.picture)
-    tell_unfinished(options.folder)
-    model = open_model(options.folder, options.device)
-    given = add_question(read_input(options.input, model.takes), options.question, model.takes)
-    seen = model.look(given, options.max_tokens, options.sites or None)
-    if options.picture is not None and seen.picture is None:
-        raise UserError(f"{model.name} has no picture of its words: leave out --picture")
-    document = seen.document()
-    if options.beside is not None:
-        document = place_beside(document, _look_beside(options, model, given).document())
+    seen = [each.without_sinks() if options.without_sinks else each for each in _looks(options)]
+    document = seen[0].document()
+    if len(seen) > 1:
+        document = place_beside(document, seen[1].document())
     document.title = options.title if options.title is not None else document.title
     for note in document.notes:
         print(note)
@@ -88,11 +87,32 @@ def main(arguments: Sequence[str]) -> None:
     size = options.out.stat().st_size / 1e6
     heads_of_sites = f"{heads:,} head{'s' * (heads > 1)} at {sites:,} site{'s' * (sites > 1)}"
     print(f"wrote {one_line(options.out)}: {heads_of_sites}, {size:.1f} MB")
-    if options.picture is not None and seen.picture is not None and (figure := seen.picture()) is not None:
+    if options.picture is not None and seen[0].picture is not None and (figure := seen[0].picture()) is not None:
         save_figure(figure, options.picture)
         print(f"wrote {options.picture}")
     if options.open:
         webbrowser.open(options.out.resolve().as_uri())
+
+
+def _looks(options: Look) -> list[LookResult]:
+    """What is shown: one look, or two beside each other."""
+    if options.weights is not None:
+        if options.folder is not None or options.beside is not None or options.picture is not None:
+            raise UserError("--weights are shown without a model: leave out MODEL, INPUT, --beside and --picture")
+        found = read_weights(options.weights)
+        return [found.only(options.sites) if options.sites else found]
+    if options.folder is None or options.input is None:
+        raise UserError("what is to be looked at? foveate look MODEL INPUT, or foveate look --weights FILE")
+    check_no_part(options.out, options.folder, "--out")
+    if options.beside is not None and _is_model(options.beside):
+        check_no_part(options.out, Path(options.beside), "--out")
+    tell_unfinished(options.folder)
+    model = open_model(options.folder, options.device)
+    given = add_question(read_input(options.input, model.takes), options.question, model.takes)
+    seen = model.look(given, options.max_tokens, options.sites or None)
+    if options.picture is not None and seen.picture is None:
+        raise UserError(f"{model.name} has no picture of its words: leave out --picture")
+    return [seen] if options.beside is None else [seen, _look_beside(options, model, given)]
 
 
 def _is_model(beside: str) -> bool:

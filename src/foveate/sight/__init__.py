@@ -2,7 +2,9 @@
 
 from foveate.sight.changer import change
 from foveate.sight.changes import Change, Flatten, Knock, Patch, Redirect, Scale, Sharpen
+from foveate.sight.drop_in import register
 from foveate.sight.effects import Effects, effects
+from foveate.sight.given import given, show
 from foveate.sight.layouts import Grid, Windows
 from foveate.sight.look import look
 from foveate.sight.sight import Sight
@@ -23,5 +25,8 @@ __all__ = [
     "Windows",
     "change",
     "effects",
+    "given",
     "look",
+    "register",
+    "show",
 ]

@@ -23,6 +23,26 @@ class DerivedSite(Site):
     Rows need not sum to 1. Entropies and distances are those of the weights divided by their sum.
     """
 
+    def __init__(self, name: str, of: Site) -> None:
+        super().__init__(name, of.keys)
+        self.calls, self.errors, self._site = of.calls, of.errors, of
+
+    @property
+    def has_sinks(self) -> bool:
+        return self._site.has_sinks
+
+    @property
+    def run(self) -> int:
+        return self._site.run
+
+    @property
+    def device(self) -> torch.device:
+        return self._site.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._site.dtype
+
     def measure(self, *names: str, top: int = 8) -> None:
         """Measures are computed when they are asked for."""
         check_names(names)
@@ -103,8 +123,7 @@ class FactoredSite(DerivedSite):
         """Raises UserError for a site that is derived itself."""
         if isinstance(site, DerivedSite) or site.windows is not None or not site.calls:
             raise UserError(f"{site.name} is no map as it was recorded: ask for this before parts or windows")
-        super().__init__(site.name, site.keys)
-        self.calls, self.errors = site.calls, site.errors
+        super().__init__(site.name, site)
 
     @abstractmethod
     def factor(

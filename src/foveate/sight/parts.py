@@ -23,9 +23,8 @@ class SitePart(DerivedSite):
     """
 
     def __init__(self, site: Site, name: str, queries: range, keys: range) -> None:
-        super().__init__(name, site.keys)
-        self.calls, self.errors = site.calls, site.errors
-        self._site, self._rows, self._columns = site, queries, keys
+        super().__init__(name, site)
+        self._rows, self._columns = queries, keys
 
     @property
     def count(self) -> int:

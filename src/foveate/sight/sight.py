@@ -14,7 +14,6 @@ from torch.nn.functional import one_hot
 
 from foveate.contracts import Picture
 from foveate.errors import UserError, unknown
-from foveate.sight.blocks import compute_dtype
 from foveate.sight.gradients import GradientSite, gradients_of
 from foveate.sight.layouts import Windows
 from foveate.sight.measures import ALL, Choice, resolve_choice
@@ -162,7 +161,7 @@ class Sight:
         """For each chosen query a row that is 1 at its place."""
         batch, _, count, _ = layer.shape
         chosen = torch.tensor(resolve_choice(queries, count), device=layer.device)
-        return one_hot(chosen, count).to(compute_dtype(layer.calls[0].call)).repeat(batch, 1, 1)
+        return one_hot(chosen, count).to(layer.dtype).repeat(batch, 1, 1)
 
     def _stack(self, pattern: str) -> list[Site]:
         """The self-attention layers of one stack, from the first to the last.
@@ -171,7 +170,7 @@ class Sight:
         """
         chosen = [site for name, site in self._recorded.items() if fnmatchcase(name, pattern)]
         square = [site for site in chosen if site.shape[2] == site.shape[3]]
-        one_run = len({site.calls[0].run for site in square}) == 1
+        one_run = len({site.run for site in square}) == 1
         paths = [site.name.split("#")[0] if one_run else site.name for site in square]
         stacks = stack_names(paths, pattern)
         sizes = {(site.shape[0], site.shape[2]) for site in square}
@@ -207,7 +206,7 @@ class Sight:
 
     def show(self, tokens: Any = None, example: int = 0, **options: Any) -> "Shown":
         """The page that `save` writes, as what a notebook shows at the end of a cell."""
-        return Shown(renderer().frame(self, tokens, example, **options))
+        return Shown(self, tokens, example, options)
 
     def _repr_html_(self) -> str:
         """The page, for notebooks."""
@@ -220,9 +219,16 @@ class Sight:
 
 @dataclass(frozen=True)
 class Shown:
-    """A page in a notebook."""
+    """A page of a sight, with the names of queries and keys: at the end of a notebook's cell it is shown."""
 
-    html: str = field(repr=False)
+    sight: Sight
+    tokens: Any = field(repr=False, default=None)
+    example: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def save(self, path: Path | str) -> None:
+        """Write the page to a file."""
+        self.sight.save(path, self.tokens, self.example, **self.options)
 
     def _repr_html_(self) -> str:
-        return self.html
+        return renderer().frame(self.sight, self.tokens, self.example, **self.options)

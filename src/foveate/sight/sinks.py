@@ -29,9 +29,8 @@ class WithoutSinks(DerivedSite):
     """
 
     def __init__(self, site: Site, above: float = SINK) -> None:
-        super().__init__(site.name, site.keys)
-        self.calls, self.errors, self.windows, self._site = site.calls, site.errors, site.windows, site
-        self.sinks = sinks(site, above)
+        super().__init__(site.name, site)
+        self.windows, self.sinks = site.windows, sinks(site, above)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:

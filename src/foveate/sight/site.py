@@ -59,6 +59,16 @@ class Site:
         return self.calls[0].call.select.sinks is not None
 
     @property
+    def run(self) -> int:
+        """Number of the model's run that made it, from 1."""
+        return self.calls[0].run
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of weights and measures: single precision or higher."""
+        return compute_dtype(self.calls[0].call)
+
+    @property
     def device(self) -> torch.device:
         """The device of the model, where weights and measures are computed."""
         return self.calls[0].call.queries.device
@@ -219,7 +229,7 @@ class Site:
         return recorded.start + offset - recorded.span.first
 
     def _zeros(self, *shape: int) -> Tensor:
-        return torch.zeros(*shape, dtype=compute_dtype(self.calls[0].call), device=self.device)
+        return torch.zeros(*shape, dtype=self.dtype, device=self.device)
 
     def _calls_with_keys(self) -> Iterator[tuple[RecordedCall, Call]]:
         """The recorded calls, each with the keys that it had."""

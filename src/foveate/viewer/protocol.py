@@ -1,11 +1,13 @@
 """The interface of a model that can be shown: what it reads, and what a look at it returns."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from foveate.contracts import Picture
 from foveate.sight.sight import Sight
+from foveate.sight.site_patterns import check_patterns
 from foveate.viewer.document import Document, make_document
 from foveate.viewer.sides import SidePair
 
@@ -38,6 +40,17 @@ class LookResult:
     """Lines below the title: the model, its output, how it was run."""
     picture: Callable[[], Picture | None] | None = None
     """Draws the input or the output once for each word; None for a model that has no such picture."""
+
+    def without_sinks(self) -> "LookResult":
+        """The same without the keys that most queries rest on, see `Sight.without_sinks`."""
+        note = "Without sinks: weights are shares of what is left."
+        return replace(self, sight=self.sight.without_sinks(), notes=[*self.notes, note])
+
+    def only(self, patterns: Sequence[str]) -> "LookResult":
+        """The same with the sites that match a pattern. Raises UserError for a pattern that none matches."""
+        check_patterns(patterns, self.sight.sites, "sites")
+        chosen = {site.name: site for site in self.sight if any(fnmatchcase(site.name, each) for each in patterns)}
+        return replace(self, sight=Sight(chosen, self.sight.notes))
 
     def document(self) -> Document:
         """The page of the sight; computes everything that the page shows."""

@@ -1,10 +1,6 @@
 """Episodes to imitate: an instruction, images, and the action after each; and how they become tensors."""
 
 import hashlib
-import math
-import sys
-import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,12 +9,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
+from foveate.array_files import read_arrays, texts_of
 from foveate.data.dataset import Dataset
 from foveate.data.text.files import Paths, as_paths
 from foveate.data.worlds.actions import Action
 from foveate.errors import UserError
-from foveate.files import utf8
-from foveate.limits import ARRAYS
 
 MOST_STEPS = 100_000
 """Actions of the longest episode."""
@@ -28,9 +23,6 @@ MOST_CHANNELS = 64
 
 LONGEST_INSTRUCTION = 10_000
 """Characters."""
-
-DAMAGED = (OSError, LookupError, ValueError, TypeError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile)
-"""What zipfile and numpy raise for a damaged file."""
 
 MOST_ACTIONS = 1000
 """Different actions of an agent, at most, or numbers of an action."""
@@ -99,15 +91,8 @@ def _pixels(file: Path) -> np.ndarray:
 
 
 def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
-    try:
-        _check_sizes(file)
-        with np.load(file, allow_pickle=False) as archive:
-            pixels, actions = archive["pixels"], archive["actions"]
-            instruction = archive["instruction"] if "instruction" in archive else np.array("")
-    except UserError:
-        raise
-    except DAMAGED as error:
-        raise UserError(f"{file} is not an episode: {' '.join(str(error).split())}") from None
+    arrays = read_arrays(file, "an episode", ("pixels", "actions"))
+    pixels, actions, instruction = arrays["pixels"], arrays["actions"], arrays.get("instruction", np.array(""))
     fits = actions.ndim in (1, 2) and actions.shape[:1] == pixels.shape[:1] and actions.size
     if pixels.ndim != 4 or pixels.dtype != np.uint8 or not fits or not pixels.size:
         raise UserError(
@@ -138,23 +123,4 @@ def _text(instruction: np.ndarray, file: Path) -> str:
     """Raises UserError for what is not a single text, and for one that is too long or not Unicode."""
     if instruction.ndim or instruction.dtype.kind != "U" or instruction.nbytes > 4 * LONGEST_INSTRUCTION:
         raise UserError(f"{file}: the instruction must be one text of at most {LONGEST_INSTRUCTION:,} characters")
-    numbers = np.frombuffer(instruction.astype(instruction.dtype.newbyteorder("=")).tobytes(), np.uint32)
-    if numbers.size and numbers.max() > sys.maxunicode:  # numpy passes them on to Python, unlooked at
-        raise UserError(f"{file}: the instruction is not Unicode")
-    return utf8(str(instruction))
-
-
-def _check_sizes(file: Path) -> None:
-    """Raise UserError for arrays that take more memory than the limit, and for one whose header claims another size
-    than it has: numpy would allocate what is claimed."""
-    with zipfile.ZipFile(file) as archive:
-        for part in archive.infolist():
-            if part.file_size > ARRAYS:
-                raise UserError(f"{file}: {part.filename} takes more than {ARRAYS // 2**20:,} MiB, the limit")
-            with archive.open(part) as opened:
-                version = np.lib.format.read_magic(opened)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, _, kind = read(opened)
-                claimed = math.prod(shape) * kind.itemsize
-                if claimed != part.file_size - opened.tell():
-                    raise ValueError(f"{part.filename} has another size than its header says")
+    return texts_of(instruction, f"{file}: the instruction")[0]

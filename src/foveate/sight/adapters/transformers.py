@@ -22,6 +22,9 @@ from foveate.sight.adapters.flash import TextPositions, packed_positions, padded
 from foveate.sight.call_adapter import CallAdapter
 from foveate.sight.watcher import Watcher
 
+NAME = "foveate"
+"""The implementation that `drop_in` registers: its calls are those of `attend`, which are reported there."""
+
 FIRST = ("module", "query", "key", "value", "attention_mask")
 """The first arguments of every attention function of the library."""
 
@@ -38,7 +41,7 @@ def attach(watcher: Watcher, adapter: CallAdapter) -> Iterator[None]:
 
     def get_interface(self: Any, implementation: str | None, default: Callable[..., Any]) -> Callable[..., Any]:
         function, name = original(self, implementation, default), implementation or ""
-        if name.endswith("flex_attention"):
+        if name == NAME or name.endswith("flex_attention"):
             return function
         return _report_calls(function, partial(_call, adapter, name), watcher, weighed=name in ("", "eager"))
 
@@ -103,18 +106,18 @@ def _call(adapter: CallAdapter, name: str, given: dict[str, Any]) -> Call | None
         query,
         key,
         given["value"],
-        _mask(given, key.shape[-2]),
-        causal=fused and mask is None and query.shape[-2] > 1 and _causal(given),
-        **_common(given),
+        joined_mask(given, key.shape[-2]),
+        causal=fused and mask is None and query.shape[-2] > 1 and is_causal(given),
+        **common_options(given),
     )
 
 
 def _flash(adapter: CallAdapter, given: dict[str, Any]) -> Call:
     """The call of a function based on flash-attn, whose mask marks the tokens that are not padding."""
-    call = adapter.call(given["query"], given["key"], given["value"], **_common(given))
+    call = adapter.call(given["query"], given["key"], given["value"], **common_options(given))
     steps, keys, window = call.queries.shape[-2], call.keys.shape[-2], given.get("sliding_window")
     behind = window - 1 if window is not None and keys > window else -1
-    return with_positions(call, _positions(given, steps, keys), (behind, 0 if _causal(given) else behind))
+    return with_positions(call, _positions(given, steps, keys), (behind, 0 if is_causal(given) else behind))
 
 
 def _positions(given: dict[str, Any], steps: int, keys: int) -> TextPositions:
@@ -131,19 +134,20 @@ def _positions(given: dict[str, Any], steps: int, keys: int) -> TextPositions:
     return padded_positions(torch.ones(1, keys, dtype=torch.bool, device=device), steps)
 
 
-def _common(given: dict[str, Any]) -> dict[str, Any]:
+def common_options(given: dict[str, Any]) -> dict[str, Any]:
+    """What a layer of the library passes besides tensors, by the names of `CallAdapter.call`."""
     sinks = given.get("s_aux", getattr(given["module"], "sinks", None))
     dropout = given.get("dropout") or 0.0
     return {"scale": given.get("scaling"), "cap": given.get("softcap"), "sinks": sinks, "dropout": dropout}
 
 
-def _causal(given: dict[str, Any]) -> bool:
+def is_causal(given: dict[str, Any]) -> bool:
     """Returns whether a layer without a mask is causal."""
     causal = given.get("is_causal")
     return getattr(given["module"], "is_causal", True) if causal is None else causal
 
 
-def _mask(given: dict[str, Any], keys: int) -> Tensor | None:
+def joined_mask(given: dict[str, Any], keys: int) -> Tensor | None:
     """The mask of booleans or numbers, combined with the position bias that some models pass separately."""
     mask, bias = given.get("attention_mask"), given.get("position_bias")
     mask = None if mask is None else mask[..., :keys]
