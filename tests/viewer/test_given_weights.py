@@ -167,8 +167,8 @@ def test_other_errors(tmp_path: Path) -> None:
         (["--weights", str(tmp_path / "a.txt")], "npz and .safetensors"),
         (["--weights", "a.npz", "--out", "a.npz"], "another --out"),
         (["model", "text", "--weights", "a.npz"], "leave out MODEL"),
-        (["model"], "foveate look MODEL INPUT"),
-        ([], "foveate look MODEL INPUT"),
+        (["model"], "look: INPUT"),
+        ([], "look: MODEL and INPUT"),
     ):
         with pytest.raises(UserError, match=error):
             look(

@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> None:
     check_place(options.out)
     for read in (options.input, options.beside, options.weights):
         if read is not None and real_path(read) == real_path(options.out):
-            raise UserError(f"{options.out} is what is to be read: name another --out")
+            raise UserError(f"{options.out} is what the model is to read: name another --out")
     if options.picture is not None:
         check_extension(options.picture)
         check_place(options.picture)
@@ -102,7 +102,8 @@ def _looks(options: Look) -> list[LookResult]:
         found = read_weights(options.weights)
         return [found.only(options.sites) if options.sites else found]
     if options.folder is None or options.input is None:
-        raise UserError("what is to be looked at? foveate look MODEL INPUT, or foveate look --weights FILE")
+        missing = "MODEL and INPUT" if options.folder is None else "INPUT"
+        raise UserError(f"Missing from foveate look: {missing}; or --weights FILE in place of both")
     check_no_part(options.out, options.folder, "--out")
     if options.beside is not None and _is_model(options.beside):
         check_no_part(options.out, Path(options.beside), "--out")
