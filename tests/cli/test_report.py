@@ -8,7 +8,7 @@ import pytest
 from small import Trained
 
 from foveate.cli import main
-from foveate.cli.report_curves import chosen_curves
+from foveate.cli.report_curves import attention_curves, chosen_curves, training_rows
 
 
 def told(capsys: pytest.CaptureFixture, *arguments: object) -> tuple[str, str]:
@@ -41,6 +41,20 @@ def test_a_training_that_runs(run: Path, capsys: pytest.CaptureFixture) -> None:
     assert "<td>41.75</td>" in page
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
+
+
+def test_attention_that_was_watched(run: Path, capsys: pytest.CaptureFixture) -> None:
+    for step in (10, 20):
+        seen = {"encoder.0.self": {"entropy": [1.0, 2.0], "sink_share": [0.5, step / 40]}, "strange": [1]}
+        row = {"step": step, "epoch": 1, "seconds": 6.0, "attention": seen}
+        lines = (run / "metrics.jsonl").read_text().splitlines()
+        (run / "metrics.jsonl").write_text("\n".join([*lines[:-1], json.dumps(row), lines[-1]]))
+    assert attention_curves(training_rows(run)) == {
+        "attention: entropy": {"encoder.0.self": ([10, 20], [1.5, 1.5])},
+        "attention: sink share": {"encoder.0.self": ([10, 20], [0.375, 0.5])},
+    }
+    told(capsys, "report", run, "--out", run / "report.html")
+    assert (run / "report.html").read_text().count("<img") == 6
 
 
 def test_a_training_that_ended_with_an_answer(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -1,11 +1,13 @@
 """Weights times what they weigh and times their gradients, beside whole maps of eager attention."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 import foveate
 from foveate import look
@@ -202,3 +204,35 @@ def test_what_was_not_kept_is_said() -> None:
     knocked = change(model, {"*": Knock(heads=0)})
     with pytest.raises(UserError, match="close it first"), knocked, look(model, gradients=True):
         pass
+
+
+def test_statistics_are_those_of_whole_maps() -> None:
+    torch.manual_seed(2)
+    model = bert()
+    with torch.no_grad(), look(model) as sight, look_at_scores() as scores:
+        model(IDS)
+    for site, raw in zip(sight, scores, strict=True):
+        weights, found = site.weights(), site.statistics()
+        torch.testing.assert_close(found.entropy, -(weights * weights.log()).sum(-1).mean((0, 2)))
+        torch.testing.assert_close(found.largest_score, raw.amax((0, 2, 3)))
+        torch.testing.assert_close(found.sink_share, weights.mean(2).amax(-1).mean(0))
+    with torch.no_grad(), look(model, keep=["entropy", "score", "received"]) as kept:
+        model(IDS)
+    for one, other in zip(sight, kept, strict=True):
+        torch.testing.assert_close(one.statistics(), other.statistics())
+
+
+@contextmanager
+def look_at_scores() -> Iterator[list[Tensor]]:
+    """The scaled scores of each call of torch's attention function."""
+    found: list[Tensor] = []
+    plain = torch.nn.functional.scaled_dot_product_attention
+
+    class Noted(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is plain:
+                found.append((args[0] @ args[1].mT) / args[0].shape[-1] ** 0.5)
+            return func(*args, **(kwargs or {}))
+
+    with Noted():
+        yield found

@@ -36,7 +36,7 @@ from foveate.tasks.recipe import Recipe
 from foveate.tasks.skill import Skill
 from foveate.tasks.task import Task
 from foveate.tensor_files import read_tensors
-from foveate.training import Interrupted
+from foveate.training import Interrupted, read_rows
 
 STEPS = 3
 
@@ -82,6 +82,7 @@ class Workshop:
             "log_every": 1,
             "warmup": 1,
             "average": 1,
+            "watch_attention": models.preset(model).attends,
         }
         settings |= {"data": made.data, "validation": made.data, "validation_examples": 6, "precision": "float32"}
         return task.recipe(**{"model": model, "out": out, **settings, **training, **changes})
@@ -269,6 +270,17 @@ def test_picture(attending: Trained, command: Command) -> None:
         assert not getattr(answer, "text", answer.line)
     else:
         assert Path("look.png").stat().st_size > 1000
+
+
+def test_attention_is_watched_while_it_trains(attending: Trained) -> None:
+    rows = read_rows(attending.folder / "metrics.jsonl")
+    ((step, seen),) = [(row["step"], row["attention"]) for row in rows if "attention" in row]
+    assert step == STEPS
+    assert seen
+    for heads in (heads for measures in seen.values() for heads in measures.values()):
+        assert heads
+        assert all(math.isfinite(number) for number in heads)
+    assert {"entropy", "largest_score", "sink_share"} == set(next(iter(seen.values())))
 
 
 def test_no_picture_of_a_model_that_does_not_attend(trained: Trained, run: Command) -> None:

@@ -1,6 +1,7 @@
 """The training loop: when it ends, what it logs, what it keeps."""
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
-from tiny_training import VALIDATION, TinyBatches, TinyModel, measure, run
+from tiny_training import VALIDATION, VOCABULARY, TinyBatches, TinyModel, measure, run
 from torch import nn
 
 from foveate.contracts import Batch, Output
@@ -247,3 +248,34 @@ def test_two_trainings_never_share_a_folder(tmp_path: Path):
 
     trained(tmp_path, Validation(measure, "score"), steps=5)
     assert trained(tmp_path, None, steps=7).step == 7
+
+
+class Attending(nn.Module):
+    """A tiny model that attends, with dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(5)
+        self.embedding = nn.Embedding(VOCABULARY, 8)
+        self.block = nn.TransformerEncoderLayer(8, 2, 8, dropout=0.2, batch_first=True)
+        self.head = nn.Linear(8, VOCABULARY)
+
+    def forward(self, tokens: torch.Tensor) -> Output:
+        return Output(self.head(self.block(self.embedding(tokens))))
+
+
+def test_attention_is_watched_and_nothing_else_changes(tmp_path: Path) -> None:
+    weights = []
+    for watch in (False, True):
+        chosen = Training(device="cpu", warmup=3, steps=10, validate_every=5, save_every=5, watch_attention=watch)
+        model, folder = Attending(), tmp_path / str(watch)
+        train(model, TinyBatches(), CrossEntropy(), chosen, folder, VALIDATION, console=Console(file=StringIO()))
+        weights.append(model.state_dict())
+        seen = [row["attention"] for row in rows(folder) if "attention" in row]
+        assert len(seen) == (2 if watch else 0)
+    for name, weight in weights[0].items():
+        assert torch.equal(weight, weights[1][name])
+    (measures,) = seen[0].values()
+    assert all(0 <= share <= 1 for share in measures["sink_share"])
+    assert all(0 < entropy <= math.log(5) for entropy in measures["entropy"])
+    assert len(measures["largest_score"]) == 2

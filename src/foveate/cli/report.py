@@ -10,7 +10,7 @@ import tyro
 from foveate import run_dir, tasks
 from foveate.cli.folders import check_no_part
 from foveate.cli.parse import parse
-from foveate.cli.report_curves import chosen_curves, names, number, table, training_rows
+from foveate.cli.report_curves import attention_curves, chosen_curves, names, number, table, training_rows
 from foveate.errors import one_line, show_value
 from foveate.files import check_place, written
 from foveate.training.writers import Row
@@ -51,6 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     if asked.picture is not None:
         save_figure(draw_several(curves_of, "step"), asked.picture)
     pictures = [(title, draw(lines, "step", title)) for title, lines in curves_of.items()]
+    pictures += [(title, draw(lines, "step", title)) for title, lines in attention_curves(rows).items()]
     sections = [Section("Curves", pictures=pictures), Section("Measured", _measured(rows))]
     if asked.input:
         sections.append(_answers(asked))

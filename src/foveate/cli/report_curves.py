@@ -52,6 +52,19 @@ def curves(rows: Sequence[Row]) -> dict[str, Points]:
     return {title: ([step for step, _ in points], [value for _, value in points]) for title, points in drawn.items()}
 
 
+def attention_curves(rows: Sequence[Row]) -> dict[str, dict[str, Points]]:
+    """For each statistic of attention a line for each site: the mean of its heads at each validation."""
+    found: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
+    for row in rows:
+        for site, measures in table(row.get("attention")).items():
+            for name, heads in table(measures).items():
+                if isinstance(heads, list) and heads and all(map(number, heads)):
+                    steps, values = found.setdefault(name, {}).setdefault(site, ([], []))
+                    steps.append(row["step"])
+                    values.append(sum(heads) / len(heads))
+    return {f"attention: {name.replace('_', ' ')}": dict(lines) for name, lines in found.items()}
+
+
 def chosen_curves(folders: Sequence[Path], titles: Sequence[str]) -> dict[str, dict[str, Points]]:
     """The curves with these titles, or all that the first training has; of each the points of every training that has
     it, by the name of its folder, or by its path where two have one name. Raises UserError for a title that no training

@@ -64,6 +64,10 @@ class DerivedSite(Site):
             found.append(-torch.special.xlogy(shares, shares).sum(-1))
         return torch.cat(found, -1)
 
+    def largest_score(self) -> Float[Tensor, "B H T"]:
+        """Raises UserError: what is derived from weights has no scores."""
+        raise UserError(f"{self.name} has no scores: ask the site that it is made of")
+
     def max(self) -> Float[Tensor, "B H T"]:
         return torch.cat([block.amax(-1) for block in self._blocks()], -1)
 

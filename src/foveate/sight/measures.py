@@ -17,12 +17,13 @@ from foveate.attention.call import Call
 from foveate.errors import UserError, unknown
 from foveate.sight.blocks import Box, Measure, compute_dtype, measurement_context, weight_blocks
 from foveate.sight.key_measures import Pooled, Propagation, Received
-from foveate.sight.query_measures import Distance, Entropy, Max, Top, TopKeys
+from foveate.sight.query_measures import Distance, Entropy, LargestScore, Max, Top, TopKeys
 
 __all__ = [
     "MEASURES",
     "Distance",
     "Entropy",
+    "LargestScore",
     "Max",
     "Measure",
     "Pooled",
@@ -44,6 +45,7 @@ MEASURES: dict[str, Callable[[int], Measure]] = {
     "top": lambda first: TopKeys(),
     "entropy": lambda first: Entropy(),
     "max": lambda first: Max(),
+    "score": lambda first: LargestScore(),
     "distance": Distance,
     "received": lambda first: Received(),
     "pooled": lambda first: Pooled(),

@@ -53,6 +53,13 @@ class Max(_PerQuery):
         return block.weights.amax(-1)
 
 
+class LargestScore(_PerQuery):
+    """The largest score of each query before the softmax, with bias and mask, (B, H, T); 0 for a row without keys."""
+
+    def compute(self, block: Block) -> Float[Tensor, "... R"]:
+        return block.scores.amax(-1).nan_to_num(neginf=0.0)
+
+
 class Distance(_PerQuery):
     """The mean distance between a query and its keys, weighted by attention, (B, H, T); 0 for a row without weights.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -20,6 +20,17 @@ from foveate.sight.recorded_call import RecordedCall
 
 BLOCK = 2**21
 """Number of weights that are pooled at once."""
+
+
+class Statistics(NamedTuple):
+    """Numbers about the heads of a site, over all queries and examples, those of padding too."""
+
+    entropy: Float[Tensor, "H"]
+    """The mean entropy, in nats: 0 where each query looks at one key."""
+    largest_score: Float[Tensor, "H"]
+    """The largest score before the softmax."""
+    sink_share: Float[Tensor, "H"]
+    """The share of all attention that goes to the one key that gets the most."""
 
 
 class Site:
@@ -135,6 +146,18 @@ class Site:
     def max(self) -> Float[Tensor, "B H T"]:
         """The largest weight of each query."""
         return torch.cat(self._measure_calls("max", lambda recorded: measures.Max()), -1)
+
+    def largest_score(self) -> Float[Tensor, "B H T"]:
+        """The largest score of each query before the softmax: growing ones end in overflows."""
+        return torch.cat(self._measure_calls("score", lambda recorded: measures.LargestScore()), -1)
+
+    def statistics(self) -> Statistics:
+        """What is watched in a training, for each head."""
+        if self.keys is not None:
+            self.measure("entropy", "score", "received")
+        received = self.received().amax(-1) / max(1, self.shape[2])
+        means = self.entropy().mean((0, 2)), self.largest_score().amax((0, 2)), received.mean(0)
+        return Statistics(*means)
 
     def distance(self) -> Float[Tensor, "B H T"]:
         """The mean distance between a query and its keys, weighted by attention.

@@ -14,6 +14,7 @@ from torch import nn
 from foveate import run_dir
 from foveate.contracts import Batch
 from foveate.finite import NotFinite
+from foveate.training.attention_statistics import attention_statistics
 from foveate.training.batches import Batches, step_batches
 from foveate.training.checkpoints import SKIPPED, Checkpoints
 from foveate.training.data_size import follow_size
@@ -160,6 +161,7 @@ class _Run:
             self.metrics_log.training(progress)
         if progress.step % settings.validate_every == 0:
             self._validate()
+            self._watch_attention(group[-1])
         if settings.saves(progress.step):
             self._save()
         elif asked:
@@ -236,6 +238,15 @@ class _Run:
             metrics = self.processes.on_main(lambda: self._measure(validation, model))
         validation.note(metrics, self.progress)
         self.metrics_log.validation(self.progress, metrics)
+        self.metrics_log.pause()
+
+    def _watch_attention(self, batch: Batch) -> None:
+        """Write what heads do with a batch, if that is asked for."""
+        if not self.settings.watch_attention:
+            return
+        with self.placement.full_model() as model:
+            found = self.processes.on_main(lambda: attention_statistics(model, batch))
+        self.metrics_log.attention(self.progress, found)
         self.metrics_log.pause()
 
     def _measure(self, validation: Validation, model: nn.Module) -> dict[str, float]:

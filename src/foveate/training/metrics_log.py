@@ -1,8 +1,9 @@
 """The metrics of a training: steps are summed into rows, which writers take.
 
 A row is {"step", "epoch", "seconds", "tokens", "loss", "cross_entropy", "accuracy", "tokens_per_second",
-"learning_rate", "gradient_norm"}, or {"step", "epoch", "seconds", "validation": {...}} after a validation; the last
-one is {"step", "epoch", "seconds", "final": {...}}. Losses are per target token, epochs count from 1.
+"learning_rate", "gradient_norm"}, or {"step", "epoch", "seconds", "validation": {...}} after a validation, and the same
+with "attention" where that is watched; the last one is {"step", "epoch", "seconds", "final": {...}}. Losses are per
+target token, epochs count from 1.
 """
 
 import time
@@ -58,6 +59,9 @@ class MetricsLog:
 
     def validation(self, progress: Progress, metrics: dict[str, float]) -> None:
         self._write(progress, {"validation": metrics})
+
+    def attention(self, progress: Progress, statistics: Row) -> None:
+        self._write(progress, {"attention": statistics})
 
     def final(self, progress: Progress, values: Row) -> None:
         self._write(progress, {"final": values})

@@ -21,6 +21,7 @@ FREE = frozenset(
         "parallel",
         "split_among",
         "recompute",
+        "watch_attention",
         "tensorboard",
         "usual_epochs",
         "least_steps",
@@ -121,6 +122,9 @@ class Training:
     recompute: bool = False
     """Compute each block a second time in the backward pass, instead of keeping its activations: less memory, more
     time."""
+    watch_attention: bool = False
+    """At each validation also write how decided each head is: its entropy, largest score and the share of its sink.
+    `foveate report` draws them."""
     tensorboard: bool = False
     """Also write TensorBoard logs (needs `pip install tensorboard`)."""
 

@@ -66,6 +66,10 @@ class TensorBoard:
     def write(self, row: Row) -> None:
         for name, value in row.get("validation", {}).items():
             self.writer.add_scalar(f"validation/{name}", value, row["step"])
+        for site, measures in row.get("attention", {}).items():
+            for name, heads in measures.items():
+                for head, value in enumerate(heads):
+                    self.writer.add_scalar(f"attention/{site}/{name}/{head}", value, row["step"])
         for name, value in row.items():
             if isinstance(value, float):
                 self.writer.add_scalar(f"training/{name}", value, row["step"])
