@@ -43,17 +43,10 @@ def repeated(texts: int, words: int, generator: torch.Generator) -> Tensor:
 
 
 def scores(model: nn.Module, tokens: Tensor) -> dict[tuple[str, int], float]:
-    """The mean weight of the word behind the earlier occurrence, by site and head."""
-    words = tokens.shape[1] // 2
+    """The mean weight of the words behind earlier occurrences, by site and head."""
     with torch.no_grad(), foveate.look(model) as sight:
         model(tokens)
-    rows = torch.arange(words, 2 * words)
-    found = {}
-    for site in sight.sites:
-        weights = sight[site].weights(queries=rows.tolist())
-        induced = weights[:, :, torch.arange(words), rows - words + 1].mean((0, 2))
-        found |= {(site, head): float(share) for head, share in enumerate(induced)}
-    return found
+    return {(site, head): score for site, head, score in sight.roles(tokens).largest("induction", count=None)}
 
 
 def copied(model: nn.Module, tokens: Tensor, heads: list[tuple[str, int]]) -> float:

@@ -6,6 +6,7 @@ B batch    S frames    F bands    T tokens    Z places of a sound that the model
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -32,7 +33,6 @@ from foveate.forms.sound import Heard, Sound, SpokenSound
 from foveate.forms.sound_files import read_preprocessor
 from foveate.forms.transcripts import END, TranscriptAnswer, TranscriptForm, check_raw
 from foveate.forms.whisper_tokens import LanguageOptions, WhisperTokens, plain_words
-from foveate.forms.word_times import most_decided
 from foveate.forms.written import Written, WrittenAnswer, require_tokenizer
 from foveate.models.speech.whisper import WhisperConfig
 from foveate.run_dir import CONFIG
@@ -328,12 +328,14 @@ class WhisperText(TranscriptForm, Written):
         return list(self.known.words(answer.tokens))
 
     def alignment(self, sight: Sight, answer: TranscriptAnswer) -> Float[np.ndarray, "H T Z"]:
-        """That of the alignment heads that the folder names, else of the head that looks most decidedly."""
+        """That of the alignment heads that the folder names, else of all heads of the upper half of the layers."""
         places = max(1, min(self.kept, round(answer.seconds * FRAMES / 2)))
         first = len(answer.prompt) - 1
         named = self.values.get("alignment_heads")
-        if not named:
-            return most_decided(sight, first)[None, :, :places]
+        if not named:  # as OpenAI's own program
+            count = sum(fnmatchcase(site, "decoder.*.cross") for site in sight.sites)
+            layers = range(count // 2, count)
+            named = [(at, head) for at in layers for head in range(sight[f"decoder.{at}.cross"].shape[1])]
         rows = [sight[f"decoder.{layer}.cross"].weights(heads=[head])[0, 0, first:, :places] for layer, head in named]
         return torch.stack(rows).float().cpu().numpy()
 

@@ -1,7 +1,7 @@
 """A `Sight`: all attention that was recorded while a model ran."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,6 +20,7 @@ from foveate.sight.measures import ALL, Choice, resolve_choice
 from foveate.sight.norms import NormSite
 from foveate.sight.parts import Parts, cut
 from foveate.sight.rendering import renderer
+from foveate.sight.roles import Roles, roles
 from foveate.sight.sinks import SINK, WithoutSinks
 from foveate.sight.site import Site
 from foveate.sight.site_patterns import check_patterns, value_for
@@ -152,6 +153,14 @@ class Sight:
         for layer in reversed(layers):
             shares = shares + GradientSite(layer, found, signed=False).propagate(shares)
         return shares
+
+    def roles(self, tokens: Any, delimiters: Collection[Any] = ()) -> Roles:
+        """What each head does with the `tokens` of the text that was read: previous token, induction, ..., with a score
+        each (see `foveate.sight.roles`).
+
+            sight.roles(ids).largest("induction", 3)  # site, head, score
+        """
+        return roles(list(self), tokens, delimiters)
 
     def _each(self, make: Callable[[Site], Site]) -> "Sight":
         return Sight({name: make(site) for name, site in self._recorded.items()}, self.notes)
