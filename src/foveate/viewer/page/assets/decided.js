@@ -23,10 +23,28 @@ function decision(overview, site, head, { rows, columns, values }) {
 /** Whether a head with this decision is nearly even; with one or two keys there is nothing to decide. */
 const isEven = (decided, keys) => decided !== null && decided < EVEN && keys > 2;
 
-/** Mark the most decided head of the overview, and say what the marks mean and how large the weights are. */
+const LEAST_TOP = 10; // the brightest colour is at least so many times an even weight: an even head looks pale and flat
+
+const MOST_DIAGONAL = 0.5; // a head with more of its weights at the query's own place, or the next, is nothing to see
+
+/** The share of the weights on cells whose queries and keys are at the same place or beside it; 0 of small maps, and of
+    those with other queries than keys. */
+function diagonalShare(map, rows, columns) {
+  if (rows !== columns || rows < 8) return 0;
+  let near = 0;
+  for (let row = 0; row < rows; row++)
+    for (const column of [row - 1, row, row + 1])
+      if (column >= 0 && column < columns) near += map[row * columns + column];
+  return near / rows;
+}
+
+/** Mark the most decided head of the overview, not one that follows its own place if there are others, and say what the
+    marks mean and how large the weights are. */
 function markHeads({ element, marked, page }) {
   const thumbs = [...element.querySelectorAll(".thumb:not(.derived)")].filter((each) => Number.isFinite(each.decided));
-  const best = thumbs.reduce((most, each) => (each.decided > (most?.decided ?? EVEN) ? each : most), null);
+  const others = thumbs.filter(({ diagonal }) => !diagonal);
+  const seen = others.length ? others : thumbs;
+  const best = seen.reduce((most, each) => (each.decided > (most?.decided ?? EVEN) ? each : most), null);
   element.querySelector(".thumb.decided")?.classList.remove("decided");
   const told = [];
   if (best && thumbs.length > 1) {
@@ -36,7 +54,7 @@ function markHeads({ element, marked, page }) {
     open.addEventListener("click", () => best.click());
     told.push("Most decided: ", open, ". ");
   }
-  const tops = thumbs.map(({ top }) => top).filter((top) => top > 0);
+  const tops = thumbs.map((each) => each.largest).filter((top) => top > 0);
   const [least, most] = [Math.min(...tops), Math.max(...tops)].map(brief);
   if (tops.length) told.push(`The largest weight of a head is ${least === most ? most : `${least} to ${most}`}. `);
   const even = thumbs.filter((each) => each.classList.contains("even")).length;

@@ -174,7 +174,9 @@ class Overview {
     const { rows, columns, values } = maps;
     const map = values.subarray(head * rows * columns, (head + 1) * rows * columns);
     const site = overview.sites[thumb.dataset.site];
-    thumb.top = largest(map);
+    thumb.largest = largest(map);
+    thumb.top = Math.max(thumb.largest, LEAST_TOP / columns);
+    thumb.diagonal = diagonalShare(map, rows, columns) > MOST_DIAGONAL;
     thumb.decided = site.rollout ? null : decision(overview, thumb.dataset.site, head, maps);
     const even = isEven(thumb.decided, overview.sides[site.keys].count);
     thumb.classList.toggle("even", even);
