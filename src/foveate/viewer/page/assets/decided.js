@@ -25,6 +25,8 @@ const isEven = (decided, keys) => decided !== null && decided < EVEN && keys > 2
 
 const LEAST_TOP = 10; // the brightest colour is at least so many times an even weight: an even head looks pale and flat
 
+const LEAST_TOP_OF_FEW = 0.25; // of few keys
+
 const MOST_DIAGONAL = 0.5; // a head with more of its weights at the query's own place, or the next, is nothing to see
 
 /** The share of the weights on cells whose queries and keys are at the same place or beside it; 0 of small maps, and of
