@@ -5,18 +5,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
 from foveate.sight.call_adapter import has_values
-from foveate.sight.fixed_weights import with_fixed_weights
-from foveate.sight.output_check import OutputCheck, check_output, check_sample, some_queries
+from foveate.sight.given_weights import MadeProduct, with_given_weights
+from foveate.sight.output_check import OutputCheck, check_output, check_product, check_sample, some_queries
 from foveate.sight.query_positions import first_query_position
 from foveate.sight.site_index import SiteIndex
 from foveate.sight.steps import Steps, may_have_steps
 from foveate.sight.untraced import Place
-from foveate.sight.watcher import Watcher, opened
+from foveate.sight.watcher import Running, Watcher, opened
 
 
 class Recorder(Watcher):
@@ -61,24 +61,44 @@ class Recorder(Watcher):
             return
         self._close_steps(module)
         with self._measuring(call.queries.device.type):
-            self._record(module, running, call, attended, finish)
+            self._record((module, running), call, attended, lambda kept: self._check(kept, attended, finish), finish is None)
+
+    def record_weights(self, place: Running, product: MadeProduct, before_dropout: Tensor | None) -> None:
+        """Record weights that a module made itself, multiplied with what it reads.
+
+        They are those before dropout, if it dropped any. They are not copied; a later write to them is detected.
+        """
+        module, running = place
+        self.untraced.note_recorded(module)
+        if not self.is_selected(module):
+            self._unselected.add(module)
+            return
+        self._close_steps(module)
+        with self._measuring(product.weights.device.type):
+            every, dropped = "output_error" in (self._keep or ()), before_dropout is not None
+            call = product.call(dropped)
+            queries = range(call.queries.shape[-2]) if every else some_queries(call)
+            attended = Attended(product.output, weights=before_dropout if dropped else product.weights)
+            self._record(place, call, attended, lambda _: check_product(product, queries), may_continue=False)
 
     def _record(
         self,
-        module: str,
-        running: nn.Module,
+        place: Running,
         call: Call,
         attended: Attended,
-        finish: Callable[[Tensor], Tensor] | None,
+        check_kept: Callable[[Call], OutputCheck | None],
+        may_continue: bool,
     ) -> None:
+        """Record a call if what is kept of it passes the check; later calls may be further steps of it."""
+        module, running = place
         if attended.weights is not None:
-            call = with_fixed_weights(call, attended.weights)
+            call = with_given_weights(call, attended.weights)
         site, recorded = self.index.assign(module, call, self.own and call.projected)
         recorded.position = None if site.calls else first_query_position(call, running)
         of_model = call
         if site.keys is not None:  # check the copies, since they are what will be shown
             call = replace(call, queries=recorded.call.queries, keys=site.keys.read(recorded.span))
-        check = self._check(call, attended, finish)
+        check = check_kept(call)
         if check is not None and not check.passed:
             self.index.discard_if_empty(site)
             self.untraced.note_mismatch()
@@ -87,8 +107,8 @@ class Recorder(Watcher):
         if self._keep is not None:
             site.compute_measures(recorded, call, [name for name in self._keep if name != "output_error"])
         site.calls.append(recorded)
-        site.errors += [] if check is None else [check.error]
-        if site.keys is not None and finish is None and may_have_steps(of_model, attended, recorded):
+        site.errors += [] if check is None or call.dropout else [check.error]
+        if site.keys is not None and may_continue and may_have_steps(of_model, attended, recorded):
             self._steps[module] = Steps(site, recorded, of_model, self.own), self.untraced.place
 
     def _check(self, call: Call, attended: Attended, finish: Callable[[Tensor], Tensor] | None) -> OutputCheck | None:
