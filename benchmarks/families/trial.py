@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from families.compare import compare
 from families.outcome import Outcome
-from families.reference import Softmax
+from families.reference import Weights
 from foveate import UserError, look
 
 TOLERANCE = {"default": 1e-3, "eager": 2e-5}
@@ -54,7 +54,7 @@ def tried(
     which: str,
     model: nn.Module,
     inputs: dict[str, Tensor],
-    reference: list[Softmax],
+    reference: list[Weights],
     expected: Any,
     advised: Callable[[str], bool],
 ) -> None:

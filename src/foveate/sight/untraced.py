@@ -19,8 +19,10 @@ _CALLED_ATTENTION = re.compile(r"attent|attn", re.IGNORECASE)
 
 
 def called_attention(running: Iterable[tuple[str, nn.Module]]) -> bool:
-    """Returns whether any of some modules is called attention."""
-    return any(_CALLED_ATTENTION.search(type(module).__name__) for _, module in running)
+    """Returns whether any of some modules is called attention, by its class or the last part of its path."""
+    return any(
+        _CALLED_ATTENTION.search(f"{path.rpartition('.')[2]} {type(module).__name__}") for path, module in running
+    )
 
 
 _FUSED = re.compile(r"scaled_dot_product_attention|ALL_ATTENTION_FUNCTIONS(\.get_interface|\[)")

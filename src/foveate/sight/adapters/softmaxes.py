@@ -7,7 +7,7 @@ of things, such as experts. There the module has to be called attention, or the 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
@@ -65,7 +65,8 @@ class _Softmax:
     gate: bool
     """Whether a linear layer gave its scores, for a fixed number of things."""
     sigmoid: bool = False
-    recorded: bool = False
+    recorded: set[tuple[Any, ...]] = field(default_factory=set)
+    """Places and shapes of weights that were recorded: some models multiply a part of the keys after another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +159,8 @@ class SoftmaxTracker:
             self._spreads[result] = _Spread(made, source, values)
             if not made.softmax.sigmoid:
                 self._untraced.note_product(sure=False)
-        if _still_weights(result, source):
+        part = func is Tensor.__getitem__ and called_attention(made.softmax.running)
+        if part or _still_weights(result, source):
             changed = made.changed or func in CHANGES
             if func in DROPOUTS:
                 kept = source if made.kept is None and result is not source and _drops(args, kwargs) else made.kept
@@ -192,7 +194,7 @@ class SoftmaxTracker:
         """Record a product of weights, or note what it may be."""
         softmax = made.softmax
         named = called_attention([*softmax.running, *self._watcher.running])
-        if softmax.recorded or (softmax.sigmoid and not named):
+        if softmax.sigmoid and not named:
             return
         sure = named or not (made.changed or softmax.gate)
         if not (sure and self._record(product, made)) and not softmax.sigmoid:
@@ -201,15 +203,18 @@ class SoftmaxTracker:
     def _record(self, product: WeightedSum | None, made: _Weights) -> bool:
         """Record a product; whether it could be."""
         softmax = made.softmax
-        if product is None or softmax.recorded or not has_values(product.output):
-            return softmax.recorded
+        if product is None or not has_values(product.output):
+            return False
+        which = product.weights.storage_offset(), product.weights.shape
+        if which in softmax.recorded:
+            return True
         name, module = _common(softmax.running, self._watcher.running)
         heads = head_count(module)
         arranged = product.arranged(heads)
         if arranged is None:
             return False
         kept = None if made.kept is None or made.kept.shape != product.weights.shape else replace(product, weights=made.kept)
-        softmax.recorded = True
+        softmax.recorded.add(which)
         before = None if kept is None else kept.arranged(heads)
         self._watcher.record_weights((name, module), arranged, None if before is None else before.weights)
         return True
