@@ -130,7 +130,7 @@ class Softmaxes(TorchDispatchMode):
             return
         for softmax in softmaxes:
             softmax.counts.add(keys)
-        for softmax in softmaxes[:1]:
+        for softmax in softmaxes[:1] if self.running else ():
             both = [one for one, other in zip(softmax.running, self.running, strict=False) if one == other]
             own = softmax.running[-1] if _called_attention(softmax.running[-1]) else both[-1]
             self.found.append(Weights(own[0], weights.detach().clone(), softmax.shape[:-2]))
