@@ -88,7 +88,7 @@ class Softmaxes(TorchDispatchMode):
         operands = [part for part in _flat(args) if isinstance(part, Tensor)]
         written_out = func in WRITTEN_OUT and any(map(_called_attention, self.running))
         if func in SOFTMAXES or (written_out and not self._known(operands) and _sums_to_one(result)):
-            gate = bool(operands) and _memory(operands[0]) in self._gates
+            gate = bool(operands) and _memory(operands[0]) in self._gates | self._parameters
             self.computed = True
             self._mark(result, [Softmax(tuple(self.running), result.shape, gate)])
         elif func in PRODUCTS:

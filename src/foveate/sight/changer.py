@@ -13,10 +13,11 @@ from foveate.attention.kernels import Kernel, choose
 from foveate.errors import UserError
 from foveate.sight.call_adapter import has_values
 from foveate.sight.changes import Change, Where
+from foveate.sight.given_weights import MadeProduct
 from foveate.sight.look import watch
 from foveate.sight.own_models import own_modules
 from foveate.sight.query_positions import first_query_position
-from foveate.sight.watcher import MakeCall, Watcher
+from foveate.sight.watcher import MakeCall, Running, Watcher
 
 Changes = Mapping[str, Change | Sequence[Change]]
 
@@ -67,10 +68,10 @@ class Changer(Watcher):
     def end_run(self) -> None:
         self.made = None
 
-    def change(self, make: MakeCall) -> Attended | None:
-        """What the changed call of the running module gives; None where nothing changes it."""
+    def change(self, make: MakeCall, place: Running | None = None) -> Attended | None:
+        """What the changed call of a module, by default the running one, gives; None where nothing changes it."""
         self.made = None
-        module, running = self._running[-1]
+        module, running = place or self._running[-1]
         if not self.is_selected(module):
             return None
         call = make()
@@ -85,7 +86,7 @@ class Changer(Watcher):
             return None
         with self.inside_call():
             attended = _kernel(made).attend(made)
-        self.untraced.note_recorded()
+        self.untraced.note_recorded(module)
         self.made, self.changed = made, True
         return attended
 
@@ -96,6 +97,13 @@ class Changer(Watcher):
             return
         self.untraced.note_recorded()
         module, _ = self._running[-1]
+        if not self.is_selected(module):
+            self._unselected.add(module)
+
+    def record_weights(self, place: Running, product: MadeProduct) -> None:
+        """Note weights of a module's own, changed or not."""
+        module, _ = place
+        self.untraced.note_recorded(module)
         if not self.is_selected(module):
             self._unselected.add(module)
 

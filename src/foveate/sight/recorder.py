@@ -61,25 +61,32 @@ class Recorder(Watcher):
             return
         self._close_steps(module)
         with self._measuring(call.queries.device.type):
-            self._record((module, running), call, attended, lambda kept: self._check(kept, attended, finish), finish is None)
+            self._record(
+                (module, running), call, attended, lambda kept: self._check(kept, attended, finish), finish is None
+            )
 
-    def record_weights(self, place: Running, product: MadeProduct, before_dropout: Tensor | None) -> None:
+    def record_weights(self, place: Running, product: MadeProduct) -> None:
         """Record weights that a module made itself, multiplied with what it reads.
 
         They are those before dropout, if it dropped any. They are not copied; a later write to them is detected.
         """
-        module, running = place
+        module, _ = place
         self.untraced.note_recorded(module)
         if not self.is_selected(module):
             self._unselected.add(module)
             return
         self._close_steps(module)
         with self._measuring(product.weights.device.type):
-            every, dropped = "output_error" in (self._keep or ()), before_dropout is not None
-            call = product.call(dropped)
-            queries = range(call.queries.shape[-2]) if every else some_queries(call)
-            attended = Attended(product.output, weights=before_dropout if dropped else product.weights)
-            self._record(place, call, attended, lambda _: check_product(product, queries), may_continue=False)
+            if (changer := opened.get("change")) is not None and changer.made is not None:
+                attended = Attended(product.output)
+                self._record(
+                    place, changer.made, attended, lambda kept: self._check(kept, attended, None), may_continue=False
+                )
+                return
+            weights = product.weights if product.before_dropout is None else product.before_dropout
+            queries = range(weights.shape[-2]) if "output_error" in (self._keep or ()) else some_queries(product.call)
+            attended = Attended(product.output, weights=weights)
+            self._record(place, product.call, attended, lambda _: check_product(product, queries), may_continue=False)
 
     def _record(
         self,

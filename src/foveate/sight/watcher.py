@@ -134,15 +134,15 @@ class Watcher:
                 "be seen; outputs agree up to rounding, except at padding"
             )
 
-    def change(self, make: MakeCall) -> Attended | None:
-        """What the running module gets in place of its own call; None: its own call runs."""
+    def change(self, make: MakeCall, place: Running | None = None) -> Attended | None:
+        """What a module, by default the running one, gets in place of its own call; None: its own call runs."""
         return None
 
     def record(self, call: Call, attended: Attended, finish: Callable[[Tensor], Tensor] | None = None) -> None:
         """Take note of a call of the running module, and of what it gave."""
         raise NotImplementedError
 
-    def record_weights(self, place: Running, product: MadeProduct, before_dropout: Tensor | None) -> None:
+    def record_weights(self, place: Running, product: MadeProduct) -> None:
         """Take note of weights that a module made itself, multiplied with what it reads."""
         raise NotImplementedError
 

@@ -57,8 +57,7 @@ class TorchFunctions(TorchFunctionMode):
             return func(*args, **kwargs)
         self._softmaxes.before(func, args, kwargs)
         result = func(*args, **kwargs)
-        self._softmaxes.follow(func, args, kwargs, result)
-        return result
+        return self._softmaxes.follow(func, args, kwargs, result)
 
     def _scaled_dot_product(
         self,

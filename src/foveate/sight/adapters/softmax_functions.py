@@ -1,4 +1,4 @@
-"""Torch's functions by their part in attention that a model computes itself: softmaxes, products and what may be between."""
+"""Torch's functions by their part in attention that a model computes itself: softmaxes, products, what is between."""
 
 from typing import Any
 

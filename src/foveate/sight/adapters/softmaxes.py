@@ -63,7 +63,7 @@ class _Softmax:
     running: list[Running]
     """The modules that ran, from the outermost one."""
     gate: bool
-    """Whether a linear layer gave its scores, for a fixed number of things."""
+    """Whether a linear layer or a parameter gave its scores, for a fixed number of things."""
     sigmoid: bool = False
     recorded: set[tuple[Any, ...]] = field(default_factory=set)
     """Places and shapes of weights that were recorded: some models multiply a part of the keys after another."""
@@ -76,8 +76,10 @@ class _Weights:
     softmax: _Softmax
     changed: bool = False
     """Whether something was added or they were divided."""
+    dropped: bool = False
+    """Whether dropout dropped any."""
     kept: Tensor | None = None
-    """The same before dropout, if it dropped any."""
+    """The same before dropout, as far as that is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,52 +111,58 @@ class SoftmaxTracker:
         """Copy weights that a function is about to drop in place."""
         if func in DROPOUTS and (kwargs.get("inplace") or func is torch.dropout_) and _drops(args, kwargs):
             made = self._weights.get(args[0])
-            if made is not None and made.kept is None:
-                self._weights[args[0]] = replace(made, kept=args[0].detach().clone())
+            if made is not None and not made.dropped:
+                self._weights[args[0]] = replace(made, dropped=True, kept=args[0].detach().clone())
 
-    def follow(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Process a call of a torch function."""
-        if not isinstance(result, Tensor):
-            return
-        if func in SOFTMAXES or self._completes_softmax(func, args):
+    def follow(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+        """Process a call of a torch function. Returns its result, or another one where attention is changed."""
+        every = (*args, *kwargs.values())
+        if not isinstance(result, Tensor) or not every:
+            return result
+        if func in SOFTMAXES or self._completes_softmax(func, every):
             self._untraced.note_softmax()
-            self._weights[result] = _Weights(_Softmax(self._watcher.running, self._gates.get(args[0]) is not None))
-            return
-        if func is F.linear:
-            self._gates[result] = True
-        elif func in SIGMOIDS:
+            self._weights[result] = _Weights(_Softmax(self._watcher.running, self._is_gate(every, kwargs, result)))
+            return result
+        if func in SIGMOIDS:
             if result.ndim > 2 and called_attention(self._watcher.running):
                 self._weights[result] = _Weights(_Softmax(self._watcher.running, gate=False, sigmoid=True))
-            return
-        elif func in LOG_SOFTMAXES or self._subtracts_log_sum(func, args):
+            return result
+        if func is F.linear and _is_parameter(every[1]):
+            self._gates[result] = True
+        elif func in LOG_SOFTMAXES or self._subtracts_log_sum(func, every):
             self._logs[result] = True
         elif func in LOG_SUMS:
             self._log_sums[result] = True
         elif func in EXPONENTIALS:
             self._exponentials[result] = True
-        elif func in CHANGES and args and self._gates.get(args[0]) and result.shape == args[0].shape:
+        elif self._gates and self._gates.get(every[0]) and result.shape == every[0].shape:
             self._gates[result] = True
-        if self._spreads and func in SUMS:
-            self._sum(args, kwargs, result)
-        if self._weights:
-            self._multiply(func, args, kwargs, result)
+        if self._spreads and func in SUMS and (spread := self._spreads.get(every[0])) is not None:
+            return self._sum(spread, args, kwargs, result)
+        return self._multiply(func, args, kwargs, result) if self._weights else result
+
+    def _is_gate(self, every: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> bool:
+        """Returns whether a softmax is over things for which a linear layer or a parameter gives a number each."""
+        if isinstance(every[0], Tensor) and _is_parameter(every[0]):
+            return True
+        dim = kwargs.get("dim", every[1] if len(every) > 1 else -1)
+        return self._gates.get(every[0]) is not None and dim in (-1, result.ndim - 1)
 
     def _multiply(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor
-    ) -> None:
+    ) -> Tensor:
         """Process a call that may read weights."""
         operands = [*_tensors(args), *_tensors(tuple(kwargs.values()))]
         sources = [(part, made) for part in operands if (made := self._weights.get(part)) is not None]
         if not sources:
-            return
+            return result
         source, made = sources[0]
         learned = any(map(_is_parameter, operands))
-        spread = func in SPREADS and result.numel() > source.numel()
         if func in PRODUCTS:
             for weights, each in () if learned else sources:
-                self._take(weighted_sum(func, (*args, *kwargs.values()), weights, result), each)
-            return
-        if spread and not learned and len(operands) == 2:
+                result = self._take(weighted_sum(func, (*args, *kwargs.values()), weights, result), each, result)
+            return result
+        if func in SPREADS and result.numel() > source.numel() and not learned and len(operands) == 2:
             values = operands[1] if operands[0] is source else operands[0]
             self._spreads[result] = _Spread(made, source, values)
             if not made.softmax.sigmoid:
@@ -162,62 +170,80 @@ class SoftmaxTracker:
         part = func is Tensor.__getitem__ and called_attention(made.softmax.running)
         if part or _still_weights(result, source):
             changed = made.changed or func in CHANGES
-            if func in DROPOUTS:
-                kept = source if made.kept is None and result is not source and _drops(args, kwargs) else made.kept
-            else:
-                kept = self._repeated(func, args, kwargs, source, made)
-            self._weights[result] = _Weights(made.softmax, changed, kept)
+            self._weights[result] = replace(self._without_dropout(func, args, kwargs, source, result), changed=changed)
+        return result
 
-    def _repeated(
-        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], source: Tensor, made: _Weights
-    ) -> Tensor | None:
-        """What a function would give if no weights had been dropped before; None if none were."""
+    def _without_dropout(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], source: Tensor, result: Tensor
+    ) -> _Weights:
+        """What a function makes of weights, and what it would make of those before dropout."""
+        made = self._weights.get(source)
+        assert made is not None
+        if func in DROPOUTS:
+            drops = not made.dropped and result is not source and _drops(args, kwargs)
+            return replace(made, dropped=True, kept=source) if drops else made
         if made.kept is None:
-            return None
+            return made
         try:
             with torch._C.DisableTorchFunction(), torch.no_grad():
-                return func(*(made.kept if part is source else part for part in args), **kwargs)
-        except (TypeError, RuntimeError):
-            return None
+                kept = func(*(made.kept if part is source else part for part in args), **kwargs)
+        except (TypeError, RuntimeError):  # a function that takes the weights by name or in a list
+            kept = None
+        return replace(made, kept=kept)
 
-    def _sum(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> None:
-        """Process a sum, which may be of an elementwise product."""
-        spread = self._spreads.get(args[0]) if args else None
-        dims = kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if spread is not None and dims is not None:
-            dims = [dims] if isinstance(dims, int) else list(dims)
-            named = called_attention([*spread.made.softmax.running, *self._watcher.running])
-            if named or not (spread.made.changed or spread.made.softmax.gate):
-                self._record(spread_sum(spread.weights, spread.values, result, dims), spread.made)
+    def _sum(self, spread: _Spread, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> Tensor:
+        """Process the sum of an elementwise product."""
+        made, dims = spread.made, kwargs.get("dim", args[1] if len(args) > 1 else None)
+        if dims is None or not self._attends(made):
+            return result
+        dims = [dims] if isinstance(dims, int) else list(dims)
+        attended = self._attend(spread_sum(spread.weights, spread.values, result, dims), made, result)
+        return result if attended is None else attended
 
-    def _take(self, product: WeightedSum | None, made: _Weights) -> None:
-        """Record a product of weights, or note what it may be."""
-        softmax = made.softmax
-        named = called_attention([*softmax.running, *self._watcher.running])
-        if softmax.sigmoid and not named:
-            return
-        sure = named or not (made.changed or softmax.gate)
-        if not (sure and self._record(product, made)) and not softmax.sigmoid:
+    def _take(self, product: WeightedSum | None, made: _Weights, result: Tensor) -> Tensor:
+        """Process a product of weights, which is attention, or note what it may be."""
+        sure = self._attends(made)
+        attended = self._attend(product, made, result) if sure else None
+        if attended is None and not made.softmax.sigmoid:
             self._untraced.note_product(sure=sure)
+        return result if attended is None else attended
 
-    def _record(self, product: WeightedSum | None, made: _Weights) -> bool:
-        """Record a product; whether it could be."""
-        softmax = made.softmax
-        if product is None or not has_values(product.output):
-            return False
-        which = product.weights.storage_offset(), product.weights.shape
-        if which in softmax.recorded:
+    def _attends(self, made: _Weights) -> bool:
+        """Returns whether a product of weights is attention, certainly."""
+        if called_attention([*made.softmax.running, *self._watcher.running]):
             return True
-        name, module = _common(softmax.running, self._watcher.running)
-        heads = head_count(module)
-        arranged = product.arranged(heads)
-        if arranged is None:
-            return False
-        kept = None if made.kept is None or made.kept.shape != product.weights.shape else replace(product, weights=made.kept)
-        softmax.recorded.add(which)
-        before = None if kept is None else kept.arranged(heads)
-        self._watcher.record_weights((name, module), arranged, None if before is None else before.weights)
-        return True
+        return not (made.changed or made.softmax.gate or made.softmax.sigmoid)
+
+    def _attend(self, product: WeightedSum | None, made: _Weights, result: Tensor) -> Tensor | None:
+        """Report a product to the watcher. Returns its result, or another one if it is changed.
+
+        None if it has an unknown layout, or if the weights before dropout are not known.
+        """
+        if product is None or (made.dropped and made.kept is None):
+            return None
+        if not has_values(product.output):
+            self._untraced.note_opaque()
+            return result
+        weights, softmax = product.weights, made.softmax
+        which = weights.storage_offset(), weights.shape
+        if which in softmax.recorded:
+            return result
+        place = _common(softmax.running, self._watcher.running)
+        with torch._C.DisableTorchFunction():
+            heads = head_count(place[1])
+            arranged = product.arranged(heads)
+            if arranged is None:
+                return None
+            softmax.recorded.add(which)
+            if made.kept is not None:
+                before = replace(product, weights=made.kept.reshape(weights.shape)).arranged(heads)
+                arranged.before_dropout = None if before is None else before.weights
+            changed = self._watcher.change(lambda: arranged.as_scores(place[0]), place)
+            if changed is not None:
+                arranged.output = changed.output.reshape(arranged.output.shape).to(product.output.dtype)
+                result = product.restored(arranged.output, heads).view(result.shape)
+            self._watcher.record_weights(place, arranged)
+        return result
 
     def _completes_softmax(self, func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         """Whether a call is the last part of a softmax: exp(log_softmax(x)), or exp(x) divided by its sum."""

@@ -6,10 +6,11 @@ output lacks is summed over: the keys. One of weights and output alone is a quer
 
 import string
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.sight.adapters.softmax_functions import EINSUMS, MATMULS
@@ -57,6 +58,13 @@ class WeightedSum:
             self._flat(self.output, output, (examples, head_letters, queries, features), sizes),
         ).with_heads(heads)
 
+    def restored(self, output: Float[Tensor, "B H T V"], heads: int | None) -> Tensor:
+        """An output in the dimensions of the product's own."""
+        numbers = torch.arange(self.output.numel(), dtype=torch.double, device=output.device)
+        places = replace(self, output=numbers.view(self.output.shape)).arranged(heads)
+        assert places is not None
+        return output.flatten()[places.output.flatten().argsort()].view(self.output.shape)
+
     def _sizes(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for tensor, letters in zip((self.weights, self.values, self.output), self.letters, strict=True):
@@ -90,9 +98,9 @@ class WeightedSum:
         return full
 
 
-def weighted_sum(func: Callable[..., Any], args: Sequence[Any], weights: Tensor, output: Any) -> WeightedSum | None:
+def weighted_sum(func: Callable[..., Any], args: Sequence[Any], weights: Tensor, output: Tensor) -> WeightedSum | None:
     """The product that a function computes from these weights and other operands; None if it is none that is known."""
-    if not isinstance(output, Tensor):
+    if output.layout is not torch.strided or output.is_nested:
         return None
     if func in EINSUMS:
         return _of_einsum(args, weights, output)
@@ -118,7 +126,7 @@ def spread_sum(weights: Tensor, values: Tensor, output: Tensor, dims: Sequence[i
     kept = [place for place in range(rank) if place not in dims]
     of_output = "".join(string.ascii_letters[place] for place in kept)
     output = output.reshape([sizes[place] for place in kept])
-    return WeightedSum(*sides, output, (*named, of_output))
+    return WeightedSum(sides[0], sides[1], output, (named[0], named[1], of_output))
 
 
 def _of_matmul(one: Tensor, other: Tensor, weights: Tensor, output: Tensor) -> WeightedSum | None:
