@@ -2,12 +2,18 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from itertools import islice, product
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-EXAMPLES, LENGTH, TARGET, PATCHES = 2, 13, 7, ((1, 8, 4), (1, 4, 4))
+from families.special import EXAMPLES, INPUTS, LENGTH
+
+TARGET, PATCHES = 7, ((1, 8, 4), (1, 4, 4))
+
+MOST = 40
+"""Combinations of inputs that are tried."""
 
 TOKENS = range(10, 50)
 """Ids that mean nothing special, in a small config."""
@@ -19,8 +25,13 @@ MORE = ("pixel_values", "input_ids", "bbox", "attention_mask", "input_features",
 def attempts(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Sets of inputs, the plainest first."""
     signature, config = inspect.signature(model.forward).parameters, model.config
+    if config.model_type in INPUTS:
+        yield INPUTS[config.model_type](config)
     named = {name: part for name, part in signature.items() if part.kind not in (part.VAR_KEYWORD, part.VAR_POSITIONAL)}
-    main = model.main_input_name if model.main_input_name in named else next(iter(named))
+    if not named:
+        return
+    main = model.main_input_name if isinstance(model.main_input_name, str) else model.main_input_name[0]
+    main = main if main in named else next(iter(named))
     names = list(dict.fromkeys([main, *(name for name, part in named.items() if part.default is part.empty)]))
     if "input_ids" in names and "attention_mask" in named:
         names.append("attention_mask")
@@ -40,6 +51,8 @@ def attempts(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         turns = max(map(len, choices.values())) if all(choices.values()) else 0
         for turn in range(turns):
             yield {name: each[min(turn, len(each) - 1)] for name, each in choices.items()}
+        for each in islice(product(*choices.values()), MOST) if turns and len(choices) > 1 else ():
+            yield dict(zip(choices, each, strict=True))
 
 
 def size(config: Any, *names: str, otherwise: int) -> Any:
