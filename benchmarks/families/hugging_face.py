@@ -119,6 +119,7 @@ def _models(family: str, kind: type) -> list[type]:
         if issubclass(part, PreTrainedModel)
         and part.__module__ == module.__name__
         and part.config_class is kind
+        and part.forward is not nn.Module.forward
         and not part.__name__.endswith("PreTrainedModel")
     ]
 

@@ -105,6 +105,8 @@ class Softmaxes(TorchDispatchMode):
     def _multiply(self, factors: tuple[Tensor, Tensor], operands: list[Tensor], result: Tensor) -> None:
         if any(_memory(part) in self._parameters for part in operands):
             if (known := self._known(operands)) and result.numel() == operands[-2].numel():
+                for softmax in known:
+                    softmax.changed = True
                 self._mark(result, known)  # heads are mixed
             self._gates.add(_memory(result))
             self._alive.append(result)
@@ -124,16 +126,22 @@ class Softmaxes(TorchDispatchMode):
     def _attend(self, softmaxes: list[Softmax], weights: Tensor) -> None:
         """Note that what was made of softmaxes is multiplied with values, unless it was before or may be something
         else."""
-        keys, every = weights.shape[-1], [*self.running, *(each for one in softmaxes for each in one.running)]
-        named = any(map(_called_attention, every))
-        if any(keys in one.counts or not (named or not (one.changed or one.gate)) for one in softmaxes):
+        keys = weights.shape[-1]
+        if any(keys in one.counts or not self._is_attention(one) for one in softmaxes):
             return
         for softmax in softmaxes:
             softmax.counts.add(keys)
         for softmax in softmaxes[:1] if self.running else ():
-            both = [one for one, other in zip(softmax.running, self.running, strict=False) if one == other]
+            both = self._both(softmax)
             own = softmax.running[-1] if _called_attention(softmax.running[-1]) else both[-1]
             self.found.append(Weights(own[0], weights.detach().clone(), softmax.shape[:-2]))
+
+    def _both(self, softmax: Softmax) -> list[tuple[str, str]]:
+        """The modules in which both softmax and product are computed."""
+        return [one for one, other in zip(softmax.running, self.running, strict=False) if one == other]
+
+    def _is_attention(self, softmax: Softmax) -> bool:
+        return any(map(_called_attention, self._both(softmax))) or not (softmax.changed or softmax.gate)
 
     def _pass_on(self, func: Any, operands: list[Tensor], result: Any) -> None:
         softmaxes = self._known(operands)
@@ -141,11 +149,14 @@ class Softmaxes(TorchDispatchMode):
             weights, values = operands if _memory(operands[0]) in self._made_of else operands[::-1]
             if result.numel() > weights.numel() and _memory(values) not in self._parameters:
                 self._spread[_memory(result)] = Spread(softmaxes, weights, values)
+                self._alive.append(result)
+                return
         for part in _flat((result,)):
             if isinstance(part, Tensor) and part.is_floating_point():
                 if softmaxes and 2 * part.numel() > operands[0].numel():
+                    same = func == ATEN.mul.Tensor and sum(one.numel() == part.numel() for one in operands) > 1
                     for softmax in softmaxes:
-                        softmax.changed |= func in CHANGES
+                        softmax.changed |= func in CHANGES or same
                     self._mark(part, softmaxes)
                 elif operands and _memory(operands[0]) in self._gates and part.shape == operands[0].shape:
                     self._gates.add(_memory(part))

@@ -19,7 +19,21 @@ RESNET = {
     "out_features": ["stage4"],
 }
 BACKBONE = {"backbone": None, "backbone_config": RESNET, "use_timm_backbone": False}
+SWIN = {
+    "model_type": "swin",
+    "embed_dim": 24,
+    "depths": [1, 1, 1, 1],
+    "num_heads": [2, 2, 2, 2],
+    "window_size": 4,
+    "image_size": 64,
+    "out_features": ["stage1", "stage2", "stage3", "stage4"],
+}
 HEAD = {"head_dim": 16}
+GROUPS = {"upsample_groups": 64}
+FILTERS = {"num_filters": 4}
+MAPS = {"backbone_feature_sizes": [[24, 24], [12, 12], [6, 6]]}
+DROPOUT = {"dropout_rate": 0.0}
+START = {"vision_start_token_id": 7}
 ATTENDS = {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]}
 EXPERTS = {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "n_shared_experts": 1}
 SECTIONS = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
@@ -30,7 +44,21 @@ CONFIGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("autoformer", "informer", "time_series_transformer"), TIMES),
     **dict.fromkeys(("detr", "conditional_detr", "dab-detr", "deformable_detr", "table-transformer"), BACKBONE),
     **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe", "hunyuan_vl_text", "ministral"), HEAD),
-    **dict.fromkeys(("bamba", "granitemoehybrid", "qwen4_exp_text"), ATTENDS),
+    "granitemoehybrid": ATTENDS,
+    "qwen4_exp_text": {
+        **ATTENDS,
+        "indexer_budget": 8,
+        "indexer_compress_ratio": 2,
+        "indexer_n_heads": 2,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 16,
+        "rotary_dim": 16,
+    },
+    "edgetam_vision_model": {
+        "backbone_channel_list": [1024, 512, 256, 64],
+        "backbone_feature_sizes": [[24, 24], [12, 12], [6, 6]],
+    },
+    "bamba": {"num_hidden_layers": 2, "attn_layer_indices": [1]},
     "nemotron": {"num_key_value_heads": 4},
     "deepseek_v2": {**EXPERTS, "head_dim": 16},
     "deepseek_ocr2_text": {
@@ -46,8 +74,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "cohere_compass_text": {"rope_parameters": dict.fromkeys(("full_attention", "sliding_attention"), SECTIONS)},
     "lfm2_moe": {"num_hidden_layers": 2, "layer_types": ["conv", "full_attention"]},
     "zamba2": {"num_hidden_layers": 2, "layers_block_type": ["mamba", "hybrid"]},
-    "mamba2": {"num_heads": 8, "head_dim": 16},
-    **dict.fromkeys(("mimi", "pocket_tts_audio_tokenizer"), {"upsample_groups": 64}),
+    "mamba2": {"hidden_size": 64, "num_heads": 8, "head_dim": 16},
+    **dict.fromkeys(
+        ("mimi", "mimi_decoder", "pocket_tts_audio_tokenizer", "pocket_tts_audio_tokenizer_decoder"),
+        GROUPS,
+    ),
     "chameleon": {"vocabulary_map": {"<image>": 4}},
     "emu3": {"vocabulary_map": {"<|extra_200|>": 4, "<image>": 5}},
     "xmod": {"languages": ["en_XX"], "default_language": "en_XX"},
@@ -68,21 +99,31 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "shieldgemma2": {"yes_token_index": 8, "no_token_index": 9},
     "timm_backbone": {"backbone": "vit_tiny_patch16_224", "use_pretrained_backbone": False},
     "efficientloftr": {"hidden_size": 256},
-    "dots3_note_audio_encoder": {"adapter_input_size": 64},
-    "fun_asr_nano_adaptor": {"intermediate_size": 16},
-    "gemma4_assistant": {"hidden_size_per_layer_input": 0},
-    **dict.fromkeys(("pp_ocrv5_server_det", "pp_ocrv6_medium_det"), {"intraclass_block_number": 0}),
-    "pp_ocrv5_mobile_rec": {},
+    "dots3_note_audio_encoder": {"hidden_size": 64, "num_attention_heads": 4, "adapter_input_size": 64},
+    "deepseek_ocr2_sam_vision_model": {"downsample_channels": [32, 64]},
+    **dict.fromkeys(
+        (
+            "vibevoice_acoustic_tokenizer",
+            "vibevoice_acoustic_tokenizer_encoder",
+            "vibevoice_acoustic_tokenizer_decoder",
+        ),
+        FILTERS,
+    ),
+    "granite4_vision": {"deepstack_layer_map": []},
+    "granite_docling_vision": {"image_size": 128},
+    "lw_detr": {"projector_scale_factors": [1.0]},
+    "mllama_vision_model": {"intermediate_layers_indices": [0, 1]},
+    "vitmatte": {"fusion_hidden_sizes": [256, 128, 64, 32]},
+    "zoedepth": {"bottleneck_features": 64},
+    "oneformer": {"backbone_config": SWIN},
+    **dict.fromkeys(("sam2_vision_model", "sam3_vision_model"), MAPS),
     "pix2struct_text_model": {"initializer_range": 0.02},
-    **dict.fromkeys(("t5gemma2_text", "t5gemma2_decoder"), {"dropout_rate": 0.0}),
+    **dict.fromkeys(("t5gemma2_text", "t5gemma2_decoder"), DROPOUT),
     "moonshine_streaming": {"num_key_value_heads": 4},
     "qwen3_omni_moe_talker_text": {"shared_expert_intermediate_size": 24},
-    **dict.fromkeys(("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"), {"vision_start_token_id": 7}),
+    **dict.fromkeys(("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"), START),
     "lw_detr_vit": {"image_size": 64, "num_windows": 4},
-    "muse_spark_audio": {},
-    "xlstm": {},
-    "dbrx": {},
-    "blt": {},
+    "muse_spark_audio": {"num_hidden_layers": 4},
 }
 """By model type."""
 
@@ -196,7 +237,7 @@ def _dit(config: Any) -> dict[str, Tensor]:
     return {
         "hidden_states": torch.randn(EXAMPLES, 20, config.mel_dim),
         "condition_vector": torch.randn(EXAMPLES, 30, config.mel_dim),
-        "speaker_embedding": torch.randn(EXAMPLES, config.enc_emb_dim),
+        "speaker_embedding": torch.randn(EXAMPLES, 20, config.enc_emb_dim),
         "quantized_code": torch.randint(0, 8, (EXAMPLES, 10)),
         "time_step": torch.tensor(0.5),
     }
@@ -273,10 +314,6 @@ INPUTS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "molmo2_vision": lambda config: {
         "pixel_values": torch.randn(EXAMPLES, config.image_size[0] // 14 * (config.image_size[1] // 14), 588)
     },
-    "moshi_depth": lambda config: {
-        "input_ids": torch.randint(10, 50, (EXAMPLES, 4)),
-        "last_hidden_state": torch.randn(EXAMPLES, 1, config.input_size),
-    },
     "muse_glimmer_assistant": lambda config: {
         "noise_embeds": torch.randn(EXAMPLES, LENGTH, config.hidden_size),
         "context_hidden_states": torch.randn(EXAMPLES, LENGTH, 5 * config.hidden_size),
@@ -327,6 +364,7 @@ INPUTS: dict[str, Callable[[Any], dict[str, Any]]] = {
     },
     "voxtral_realtime_text": lambda config: _text(t_cond=torch.randn(1, 1, config.hidden_size)),
     "xclip": lambda config: _text(pixel_values=_picture(_size(config), config.vision_config.num_frames)),
+    "muse_spark_audio": lambda config: {"input_values": torch.randn(EXAMPLES, 3840)},
     "clvp": lambda config: _text(input_features=torch.randn(EXAMPLES, 80, 30)),
     "blt_local_encoder": lambda config: {
         "input_ids": _ids(),
@@ -334,6 +372,25 @@ INPUTS: dict[str, Callable[[Any], dict[str, Any]]] = {
         "num_patches": 4,
         "patch_ids": torch.arange(LENGTH).div(4, rounding_mode="floor").repeat(EXAMPLES, 1),
     },
+    "efficientloftr": lambda config: {"pixel_values": _picture(128, 2)},
+    "kyutai_speech_to_text": lambda config: {
+        "input_ids": torch.randint(10, 50, (EXAMPLES, 13, config.num_codebooks + 1))
+    },
+    **dict.fromkeys(
+        ("neucodec", "xcodec2"),
+        lambda config: {
+            "input_values": torch.randn(EXAMPLES, 1, 4800),
+            "input_features": torch.randn(EXAMPLES, 15, 160),
+        },
+    ),
+    **dict.fromkeys(
+        ("pe_video_encoder",), lambda config: {"pixel_values_videos": torch.randn(EXAMPLES, 2, 3, 336, 336)}
+    ),
+    "pe_video": lambda config: _text(pixel_values_videos=torch.randn(EXAMPLES, 2, 3, 336, 336)),
+    "qwen3_omni_moe_talker_text": lambda config: {"inputs_embeds": torch.randn(EXAMPLES, 13, config.hidden_size)},
+    "rf_detr": lambda config: {"pixel_values": _picture(112)},
+    "t5gemma2_decoder": lambda config: _text(encoder_hidden_states=torch.randn(EXAMPLES, 9, config.hidden_size)),
+    "timm_backbone": lambda config: {"pixel_values": _picture(224)},
     "deepseek_ocr2_vision": lambda config: {"pixel_values": _picture(1024)},
     "rf_detr_dinov2": lambda config: {"pixel_values": _picture(4 * 14 * 2)},
 }

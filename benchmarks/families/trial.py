@@ -36,7 +36,7 @@ def run(model: nn.Module, inputs: dict[str, Tensor]) -> Any:
     """The output, with the same random numbers every time."""
     torch.manual_seed(1)
     with torch.no_grad():
-        return model(**inputs)
+        return model(**{name: list(each) if isinstance(each, list) else each for name, each in inputs.items()})
 
 
 def can_be_seen(model: nn.Module, inputs: dict[str, Tensor]) -> bool:

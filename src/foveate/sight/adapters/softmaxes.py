@@ -100,6 +100,8 @@ class SoftmaxTracker:
         self._spreads: _OfTensors[_Spread] = _OfTensors()
         self._gates: _OfTensors[bool] = _OfTensors()
         """Results of linear layers, for a fixed number of things."""
+        self._scores: _OfTensors[bool] = _OfTensors()
+        """Products of two tensors that are not learned: only of these a sigmoid may be weights, others are gates."""
         self._logs: _OfTensors[bool] = _OfTensors()
         """Logarithms of softmaxes."""
         self._exponentials: _OfTensors[bool] = _OfTensors()
@@ -124,7 +126,7 @@ class SoftmaxTracker:
             self._weights[result] = _Weights(_Softmax(self._watcher.running, self._is_gate(every, kwargs, result)))
             return result
         if func in SIGMOIDS:
-            if result.ndim > 2 and called_attention(self._watcher.running):
+            if self._scores.get(every[0]) and called_attention(self._watcher.running):
                 self._weights[result] = _Weights(_Softmax(self._watcher.running, gate=False, sigmoid=True))
             return result
         if func is F.linear and _is_parameter(every[1]):
@@ -135,8 +137,12 @@ class SoftmaxTracker:
             self._log_sums[result] = True
         elif func in EXPONENTIALS:
             self._exponentials[result] = True
-        elif self._gates and self._gates.get(every[0]) and result.shape == every[0].shape:
-            self._gates[result] = True
+        elif func in PRODUCTS and not any(map(_is_parameter, _tensors(every))):
+            self._scores[result] = True
+        elif isinstance(every[0], Tensor) and result.shape == every[0].shape:
+            for known in (self._gates, self._scores):
+                if known.get(every[0]):
+                    known[result] = True
         if self._spreads and func in SUMS and (spread := self._spreads.get(every[0])) is not None:
             return self._sum(spread, args, kwargs, result)
         return self._multiply(func, args, kwargs, result) if self._weights else result
@@ -167,9 +173,11 @@ class SoftmaxTracker:
             self._spreads[result] = _Spread(made, source, values)
             if not made.softmax.sigmoid:
                 self._untraced.note_product(sure=False)
+            return result
         part = func is Tensor.__getitem__ and called_attention(made.softmax.running)
         if part or _still_weights(result, source):
-            changed = made.changed or func in CHANGES
+            gated = func in SPREADS and sum(part.numel() == result.numel() for part in operands) > 1
+            changed = made.changed or learned or gated or func in CHANGES
             self._weights[result] = replace(self._without_dropout(func, args, kwargs, source, result), changed=changed)
         return result
 
@@ -210,7 +218,7 @@ class SoftmaxTracker:
 
     def _attends(self, made: _Weights) -> bool:
         """Returns whether a product of weights is attention, certainly."""
-        if called_attention([*made.softmax.running, *self._watcher.running]):
+        if called_attention(_shared(made.softmax.running, self._watcher.running)):
             return True
         return not (made.changed or made.softmax.gate or made.softmax.sigmoid)
 
@@ -267,8 +275,12 @@ def _common(one: list[Running], other: list[Running]) -> Running:
     computed the softmax."""
     if called_attention(one[-1:]):
         return one[-1]
-    shared = [first for first, second in zip(one, other, strict=False) if first == second]
-    return shared[-1]
+    return _shared(one, other)[-1]
+
+
+def _shared(one: list[Running], other: list[Running]) -> list[Running]:
+    """The modules in which both softmax and product were computed."""
+    return [first for first, second in zip(one, other, strict=False) if first == second]
 
 
 def _drops(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -285,7 +297,7 @@ def _is_parameter(tensor: Tensor) -> bool:
 def _still_weights(result: Tensor, source: Tensor) -> bool:
     """Returns whether a result may still be weights: after dropout or without a sink, but not the few that a router
     selects."""
-    return result.is_floating_point() and 2 * result.numel() > source.numel()
+    return result.is_floating_point() and source.numel() < 2 * result.numel()
 
 
 def _tensors(args: Any) -> Iterator[Tensor]:
