@@ -9,13 +9,16 @@ own, because transformers cannot be imported beside a torchvision that does not 
 torch; only their names are declared here, and no model needs more.
 
 `--only PATTERN` examines the families whose whole name matches, `--library` only those of one library; then nothing is
-written. Exits with status 1 when a family is wrong or too few are right.
+written. `--so-far FILE` notes each outcome in a file, so that a run that was interrupted goes on. Exits with status 1
+when a family is wrong or too few are right.
 """
 
 import argparse
+import json
 import re
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from families import libraries
@@ -33,6 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="a regular expression for names of families")
     parser.add_argument("--library", choices=libraries.LIBRARIES)
+    parser.add_argument("--so-far", type=Path, help="a file of outcomes: those in it are not examined again")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -40,9 +44,14 @@ def main() -> None:
     start, found = time.monotonic(), {}
     for library in [arguments.library] if arguments.library else libraries.LIBRARIES:
         names = [name for name in libraries.of(library).names() if re.fullmatch(arguments.only or ".*", name)]
-        found[library] = [
-            told(outcome, len(names), number) for number, outcome in enumerate(outcomes(library, names), 1)
-        ]
+        known = {outcome.family: outcome for outcome in so_far(arguments.so_far, library)}
+        found[library] = [known[name] for name in names if name in known]
+        left = [name for name in names if name not in known]
+        for number, outcome in enumerate(outcomes(library, left), 1):
+            found[library].append(told(outcome, len(left), number))
+            if arguments.so_far is not None:
+                with arguments.so_far.open("a") as file:
+                    print(json.dumps([library, asdict(outcome)]), file=file)
     print(f"{time.monotonic() - start:.0f} s")
     wrong = []
     for library, each in found.items():
@@ -56,6 +65,12 @@ def main() -> None:
         (DOCS / "look-families.md").write_text(page(found, command))
         (DOCS / "log" / "look-families.md").write_text(log(found, command))
     sys.exit(f"wrong: {', '.join(wrong)}" if wrong else 0)
+
+
+def so_far(path: Path | None, library: str) -> list[Outcome]:
+    """What an earlier run that was interrupted has found."""
+    lines = path.read_text().splitlines() if path is not None and path.exists() else []
+    return [Outcome(**outcome) for of, outcome in map(json.loads, lines) if of == library]
 
 
 def told(outcome: Outcome, count: int, number: int) -> Outcome:

@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import dataclass, field
+from itertools import permutations
 
 import torch
 from torch import Tensor
 
-from families.reference import Softmax
+from families.reference import Weights
 from foveate.sight import Sight
 
 SPREAD = 0.05
@@ -29,10 +30,10 @@ class Comparison:
     wrong: list[str] = field(default_factory=list)
 
 
-def compare(sight: Sight, reference: list[Softmax], tolerance: float) -> Comparison:
+def compare(sight: Sight, reference: list[Weights], tolerance: float) -> Comparison:
     """Hold every site of the sight against the softmaxes of its module, in their order."""
     found = Comparison()
-    of_module: dict[str, list[Softmax]] = {}
+    of_module: dict[str, list[Weights]] = {}
     for softmax in reference:
         of_module.setdefault(softmax.module, []).append(softmax)
     for name in sight.sites:
@@ -42,7 +43,8 @@ def compare(sight: Sight, reference: list[Softmax], tolerance: float) -> Compari
         weights = site.weights()
         row, differences, spread, why = 0, [0.0], 0.0, "no softmax of the model's own is left to compare with"
         while expected and row < shape[2]:
-            own = fitted(expected[0].weights, (shape[0], shape[1], shape[2] - row, shape[3]))
+            wanted = (shape[0], shape[1], shape[2] - row, shape[3])
+            own = nearest(expected[0], wanted, weights[:, :, row:])
             if own is None:
                 why = f"the model's own shape is {tuple(expected[0].weights.shape)}"
                 break
@@ -67,6 +69,18 @@ def compare(sight: Sight, reference: list[Softmax], tolerance: float) -> Compari
     return found
 
 
+def nearest(softmax: Weights, shape: tuple[int, int, int, int], seen: Tensor) -> Tensor | None:
+    """The model's own weights in the shape of a site: with their leading dimensions in the order that fits best, since
+    a softmax does not say which of them are heads."""
+    found = [fitted(softmax.weights, shape)]
+    leading, kept = softmax.leading, softmax.weights.shape[-2:]
+    if len(leading) > 2 and softmax.weights.numel() == leading.numel() * kept.numel():
+        own = softmax.weights.reshape(*leading, *kept)
+        found += [fitted(own.permute(*order, -2, -1), shape) for order in permutations(range(len(leading)))]
+    options = [own for own in found if own is not None]
+    return min(options, key=lambda own: difference(seen[:, :, : own.shape[2]], own, own[..., :1] > 2), default=None)
+
+
 def fitted(weights: Tensor, shape: tuple[int, int, int, int]) -> Tensor | None:
     """The model's own weights as (B, H, up to T, S), without the column of a sink; None if they are no such thing."""
     batch, heads, rows, keys = shape
@@ -79,6 +93,8 @@ def fitted(weights: Tensor, shape: tuple[int, int, int, int]) -> Tensor | None:
         if weights[..., keys:].any():
             return None
         weights = weights[..., :keys]
+    if weights.numel() == batch * heads * rows * keys:
+        count = rows
     if count > rows or weights.numel() != batch * heads * count * keys:
         return None
     return weights.reshape(batch, heads, count, keys).float()

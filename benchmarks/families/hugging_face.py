@@ -20,7 +20,7 @@ from families.trial import alike, can_be_seen, decided, run, told, tried
 LADDER = ((2, False), (2, True), (12, False), (12, True), (24, False))
 """This many layers, and whether widths stay as they are: tried in turn until a model is built that attends."""
 
-LARGEST = 150_000_000
+LARGEST = 400_000_000
 """Parameters of a model that is small enough."""
 
 
@@ -40,6 +40,7 @@ def examine(family: str) -> Outcome:
             reasons.append(told(error))
             continue
         eager = built(model_class, config, "eager")
+        run(eager, inputs)  # some models replace modules of theirs in their first run
         reference = weights_of(eager, lambda eager=eager, inputs=inputs: run(eager, inputs))
         if any(softmax.weights.isnan().all() for softmax in reference):
             reasons.append("its own weights are no numbers")
@@ -90,9 +91,15 @@ def _tells(output: Any) -> bool:
 
 
 def _chosen(family: str, small: Small) -> tuple[Any, type]:
-    """A small config and the model class of a family."""
+    """A small config and the model class of a family; of the whole, where it is a part that has no model of its own."""
     kind = CONFIG_MAPPING[family]
-    module = importlib.import_module(kind.__module__.replace(".configuration_", ".modeling_"))
+    classes = _models(family, kind)
+    if not classes:
+        wholes = [name for name in names() if kind in CONFIG_MAPPING[name].sub_configs.values()]
+        found = [(name, CONFIG_MAPPING[name]) for name in wholes if _models(name, CONFIG_MAPPING[name])]
+        if not found:
+            raise LookupError("there is no model of this config")
+        (family, kind), classes = found[0], _models(*found[0])
     named = MODEL_MAPPING_NAMES.get(family, ())
     named = (named,) if isinstance(named, str) else named
 
@@ -100,17 +107,21 @@ def _chosen(family: str, small: Small) -> tuple[Any, type]:
         name = part.__name__
         return name not in named, not name.endswith("Model"), not re.search("ForConditional|ForCausal", name)
 
-    classes = [
+    return small.config(kind), min(classes, key=rank)
+
+
+def _models(family: str, kind: type) -> list[type]:
+    """The model classes of a config class."""
+    module = importlib.import_module(kind.__module__.replace(".configuration_", ".modeling_"))
+    return [
         part
         for _, part in inspect.getmembers(module, inspect.isclass)
         if issubclass(part, PreTrainedModel)
         and part.__module__ == module.__name__
         and part.config_class is kind
+        and part.forward is not nn.Module.forward
         and not part.__name__.endswith("PreTrainedModel")
     ]
-    if not classes:
-        raise LookupError("there is no model of this config")
-    return small.config(kind), min(classes, key=rank)
 
 
 def built(model_class: type, config: Any, implementation: str | None = None) -> nn.Module:

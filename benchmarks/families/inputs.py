@@ -2,12 +2,18 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from itertools import islice, product
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-EXAMPLES, LENGTH, TARGET, PATCHES = 2, 13, 7, ((1, 8, 4), (1, 4, 4))
+from families.special import EXAMPLES, INPUTS, LENGTH
+
+TARGET, PATCHES = 7, ((1, 8, 4), (1, 4, 4))
+
+MOST = 40
+"""Combinations of inputs that are tried."""
 
 TOKENS = range(10, 50)
 """Ids that mean nothing special, in a small config."""
@@ -19,15 +25,25 @@ MORE = ("pixel_values", "input_ids", "bbox", "attention_mask", "input_features",
 def attempts(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Sets of inputs, the plainest first."""
     signature, config = inspect.signature(model.forward).parameters, model.config
+    if config.model_type in INPUTS:
+        yield INPUTS[config.model_type](config)
     named = {name: part for name, part in signature.items() if part.kind not in (part.VAR_KEYWORD, part.VAR_POSITIONAL)}
-    main = model.main_input_name if model.main_input_name in named else next(iter(named))
+    if not named:
+        return
+    main = model.main_input_name if isinstance(model.main_input_name, str) else model.main_input_name[0]
+    main = main if main in named else next(iter(named))
     names = list(dict.fromkeys([main, *(name for name, part in named.items() if part.default is part.empty)]))
     if "input_ids" in names and "attention_mask" in named:
         names.append("attention_mask")
     if "decoder_input_ids" in named:
         names.append("decoder_input_ids")
-    if "grid_thw" in named:
-        yield from ({names[0]: patches, "grid_thw": torch.tensor(PATCHES)} for patches in _patches(config))
+    names += [name for known, more in TOGETHER.items() if known in names for name in more if name in named]
+    names = list(dict.fromkeys(names))
+    if grid := next(
+        (name for name in ("grid_thw", "image_grid_thw") if name in named and "input_ids" not in named), ""
+    ):
+        sizes = {"merge_sizes": torch.ones(len(PATCHES), dtype=torch.long)} if "merge_sizes" in named else {}
+        yield from ({names[0]: patches, grid: torch.tensor(PATCHES), **sizes} for patches in _patches(config))
         return
     more = [name for name in MORE if name in named and name not in names]
     for chosen in (names, [*names, *more[:1]], [*names, *more[:2]], [*names, *more]):
@@ -35,6 +51,8 @@ def attempts(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         turns = max(map(len, choices.values())) if all(choices.values()) else 0
         for turn in range(turns):
             yield {name: each[min(turn, len(each) - 1)] for name, each in choices.items()}
+        for each in islice(product(*choices.values()), MOST) if turns and len(choices) > 1 else ():
+            yield dict(zip(choices, each, strict=True))
 
 
 def size(config: Any, *names: str, otherwise: int) -> Any:
@@ -70,7 +88,7 @@ def _pictures(config: Any) -> list[Tensor]:
     """A picture, or a film in one of two orders."""
     height, width = _pair(size(config, "image_size", "img_size", "input_size", otherwise=64))
     film = torch.randn(EXAMPLES, size(config, "num_frames", otherwise=4), _channels(config), height, width)
-    return [film[:, 0], film, film.transpose(1, 2)]
+    return [film[:, 0], film, film.transpose(1, 2), film[:, :2], film.flatten(0, 1)]
 
 
 def _patches(config: Any) -> list[Tensor]:
@@ -110,6 +128,26 @@ def _vectors(config: Any) -> list[Tensor]:
     return [torch.randn(EXAMPLES, LENGTH, size(config, "hidden_size", "d_model", "n_embd", "dim", otherwise=64))]
 
 
+def _hidden(config: Any) -> list[Tensor]:
+    """Vectors of a text, of sound, or what else an inner part of a model reads."""
+    return [*_vectors(config), *_frames(config), *_pictures(config)]
+
+
+def _channels_first(config: Any) -> list[Tensor]:
+    return [vectors.mT for vectors in _vectors(config)]
+
+
+def _numbers(config: Any) -> list[Tensor]:
+    """Numbers that a policy has seen and done."""
+    return [torch.randn(EXAMPLES, LENGTH, 1)]
+
+
+def _patch_rows(config: Any) -> list[Tensor]:
+    """Patches as rows of numbers, with a place each."""
+    numbers = _channels(config) * _pair(size(config, "patch_size", otherwise=16))[0] ** 2
+    return [torch.randn(EXAMPLES, 16, numbers)]
+
+
 def _boxes(_: Any) -> list[Tensor]:
     corners = torch.randint(0, 400, (EXAMPLES, LENGTH, 2))
     return [torch.cat([corners, corners + 50], -1)]
@@ -117,7 +155,22 @@ def _boxes(_: Any) -> list[Tensor]:
 
 def _series(config: Any) -> list[Tensor]:
     length, channels = (size(config, name, otherwise=32) for name in ("context_length", "num_input_channels"))
-    return [torch.randn(EXAMPLES, length, channels), torch.randn(EXAMPLES, length)]
+    lags = max(getattr(config, "lags_sequence", None) or [0])
+    return [torch.randn(EXAMPLES, length, channels), torch.randn(EXAMPLES, length + lags)]
+
+
+def _series_features(config: Any, length: str = "context_length") -> list[Tensor]:
+    lags = max(getattr(config, "lags_sequence", None) or [0]) if length == "context_length" else 0
+    return [torch.randn(EXAMPLES, size(config, length, otherwise=32) + lags, config.num_time_features)]
+
+
+TOGETHER = {
+    "states": ("actions", "rewards", "returns_to_go", "timesteps"),
+    "past_time_features": ("future_values", "future_time_features"),
+    "qformer_input_ids": ("input_ids", "qformer_attention_mask", "attention_mask"),
+    "inputs": ("decoder_input_ids",),
+}
+"""What has to be given beside an input although it need not be."""
 
 
 KNOWN: dict[str, Callable[[Any], list[Tensor]]] = {
@@ -131,6 +184,32 @@ KNOWN: dict[str, Callable[[Any], list[Tensor]]] = {
     **dict.fromkeys(("input_values", "audio_values"), lambda config: [*_waves(config), *_frames(config)]),
     **dict.fromkeys(("inputs_embeds", "encoder_hidden_states", "query_embeds"), _vectors),
     "bbox": _boxes,
+    **dict.fromkeys(("qformer_input_ids", "audio_input_ids", "code"), _tokens),
+    **dict.fromkeys(("qformer_attention_mask", "mask"), _mask),
+    **dict.fromkeys(("image", "prompt_pixel_values", "prompt_masks"), _pictures),
+    **dict.fromkeys(("hidden_states", "patch_embeds", "context", "noise_embeds", "context_hidden_states"), _hidden),
+    **dict.fromkeys(
+        ("spectrogram", "mel_spectrogram", "audio_mel"), lambda config: [one.mT for one in _frames(config)]
+    ),
+    **dict.fromkeys(("input_features_mask", "audio_mel_mask"), lambda config: [torch.ones(EXAMPLES, 64).bool()]),
+    "latents": lambda config: [*_channels_first(config), *_vectors(config)],
+    "states": lambda config: [torch.randn(EXAMPLES, LENGTH, config.state_dim)],
+    "actions": lambda config: [torch.randn(EXAMPLES, LENGTH, config.act_dim)],
+    **dict.fromkeys(("rewards", "returns_to_go"), _numbers),
+    "timesteps": lambda config: [torch.arange(LENGTH).repeat(EXAMPLES, 1)],
+    "past_time_features": _series_features,
+    "future_time_features": lambda config: _series_features(config, "prediction_length"),
+    "future_values": lambda config: [torch.randn(EXAMPLES, config.prediction_length)],
+    "past_observed_mask": lambda config: [torch.ones_like(_series(config)[1])],
+    "past_values_padding": lambda config: [torch.zeros_like(_series(config)[1], dtype=torch.long)],
+    "freq": lambda config: [torch.zeros(EXAMPLES, 1, dtype=torch.long)],
+    "inputs": lambda config: [*_vectors(config), *_waves(config)],
+    "num_patches": lambda config: [16],
+    "pixel_attention_mask": lambda config: [torch.ones(EXAMPLES, 16, dtype=torch.long)],
+    "spatial_shapes": lambda config: [torch.tensor([[4, 4]] * EXAMPLES)],
+    "pixel_position_ids": lambda config: [
+        torch.cartesian_prod(torch.arange(4), torch.arange(4)).repeat(EXAMPLES, 1, 1)
+    ],
     **dict.fromkeys(("past_values", "context_values"), _series),
 }
 """For each name of an input, what it may be; the first that runs is taken."""

@@ -8,7 +8,8 @@ import dataclasses
 import re
 from typing import Any
 
-VOCABULARY = 128
+from families.special import CONFIGS, VOCABULARY
+
 WIDTH, HEADS, HEAD_WIDTH = 64, 4, 16
 
 RULES: tuple[tuple[str, Any], ...] = (
@@ -45,24 +46,6 @@ RULES: tuple[tuple[str, Any], ...] = (
 )
 """A pattern for the whole name of a field, and what such a number becomes."""
 
-TIMES = {"prediction_length": 7, "context_length": 32}
-RESNET = {
-    "model_type": "resnet",
-    "hidden_sizes": [8, 16, 24, 32],
-    "depths": [1, 1, 1, 1],
-    "embedding_size": 8,
-    "out_features": ["stage4"],
-}
-BACKBONE = {"backbone": None, "backbone_config": RESNET, "use_timm_backbone": False}
-
-EXCEPTIONS: dict[str, dict[str, Any]] = {
-    "esm": {"vocab_size": VOCABULARY, "pad_token_id": 1, "mask_token_id": 2},
-    "gpt_neo": {"attention_types": [[["global", "local"], 1]], "num_layers": 2},
-    **dict.fromkeys(("autoformer", "informer", "time_series_transformer"), TIMES),
-    **dict.fromkeys(("detr", "conditional_detr", "dab-detr", "deformable_detr", "table-transformer"), BACKBONE),
-}
-"""Families whose defaults alone make no model, and what they need."""
-
 MULTIMODAL = [16, 24, 24]
 """How many frequencies of a head of width 128 are time, height and width where a config does not say it."""
 
@@ -78,7 +61,7 @@ class Small:
 
     def config(self, kind: type, like: Any = None) -> Any:
         """A config of this class, with the fields in which `like` differs from the defaults of its class."""
-        needed = EXCEPTIONS.get(kind.model_type, {})
+        needed = CONFIGS.get(kind.model_type, {})
         default = kind(**needed)
         values = {part.name: self._default(part) for part in dataclasses.fields(kind) if part.init}
         given = {name: value for name, value in values.items() if not name.startswith("_")}
@@ -94,9 +77,19 @@ class Small:
         if "mrope_section" in getattr(kind, "ignore_keys_at_rope_validation", ()) and not self.wide:
             found["rope_parameters"] = _with_short_sections(getattr(default, "rope_parameters", None) or {})
         if like is not default and getattr(like, "_out_features", None):
-            found["out_features"] = like.out_features
+            found |= self._with_stages(like.out_features, found)
         found |= needed
         return kind(**{name: value for name, value in found.items() if name not in values or value != values[name]})
+
+    def _with_stages(self, names: list[str], found: dict[str, Any]) -> dict[str, Any]:
+        """The fields by which a backbone gives as many of its stages as before."""
+        layers = found.get("num_hidden_layers")
+        numbers = [int(name.removeprefix("stage")) for name in names if name != "stem"]
+        if not isinstance(layers, int) or max(numbers, default=0) <= layers:
+            return {"out_features": names}
+        layers = max(layers, len(names))
+        last = range(layers - len(names) + 1, layers + 1)
+        return {"num_hidden_layers": layers, "out_features": [f"stage{number}" for number in last], "out_indices": None}
 
     def _of_each_layer(self, value: Any, config: Any) -> bool:
         """Whether a list has an entry for each layer, of which there are fewer now."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from families.compare import compare
 from families.outcome import Outcome
-from families.reference import Softmax
+from families.reference import Weights
 from foveate import UserError, look
 
 TOLERANCE = {"default": 1e-3, "eager": 2e-5}
@@ -36,7 +36,7 @@ def run(model: nn.Module, inputs: dict[str, Tensor]) -> Any:
     """The output, with the same random numbers every time."""
     torch.manual_seed(1)
     with torch.no_grad():
-        return model(**inputs)
+        return model(**{name: list(each) if isinstance(each, list) else each for name, each in inputs.items()})
 
 
 def can_be_seen(model: nn.Module, inputs: dict[str, Tensor]) -> bool:
@@ -54,7 +54,7 @@ def tried(
     which: str,
     model: nn.Module,
     inputs: dict[str, Tensor],
-    reference: list[Softmax],
+    reference: list[Weights],
     expected: Any,
     advised: Callable[[str], bool],
 ) -> None:

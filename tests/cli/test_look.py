@@ -147,3 +147,35 @@ def test_mistakes_with_two(fails: Fails, gpt2: Path, tmp_path_factory: pytest.Te
     told = fails("look", gpt2, "the lamp", "--beside", "lamp.txt", "--out", "lamp.txt")
     assert told == "lamp.txt is what the model is to read: name another --out"
     assert [path.name for path in Path().iterdir()] == ["lamp.txt"]
+
+
+VISION = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20}
+VISION |= {"image_size": 24, "patch_size": 8}
+WORDS = {**VISION, "vocab_size": 53, "max_position_embeddings": 16, "eos_token_id": 2}
+PAIR = {"text_config": WORDS, "vision_config": VISION}
+GPT = {"vocab_size": 53, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 64}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize(
+    ("kind", "config", "given", "sites"),
+    [
+        ("OpenAIGPTLMHead", GPT, ["5 17 9"], ["transformer.h.0.attn", "transformer.h.1.attn"]),
+        ("CLIP", PAIR, ["square.png", "5 17 9"], ["text_model", "text_model", "vision_model", "vision_model"]),
+        ("Siglip", PAIR, ["square.png", "5 17 9"], ["text_model"] * 2 + ["vision_model"] * 3),
+        ("DINOv3ViT", VISION, ["square.png"], ["model.layer.0.attention", "model.layer.1.attention"]),
+    ],
+)
+def test_public_folders(kind: str, config: dict, given: list[str], sites: list[str]) -> None:
+    transformers = pytest.importorskip("transformers")
+    made = getattr(transformers, f"{kind.removesuffix('LMHead')}Config")(**config)
+    getattr(transformers, f"{kind}Model")(made).save_pretrained("folder")
+    Path("square.png").write_bytes(tiny_folders.picture().data)
+    look("folder", *given)
+    shown = [panel for panel in page.read("look.html").sites if not panel.rollout]
+    names = sorted(panel.name for panel in shown)
+    assert all(name.startswith(site) for name, site in zip(names, sites, strict=True))
+    assert all(len(panel.rows.weights) for panel in shown)
+    for panel in shown:
+        if panel.name.startswith("text_model"):
+            assert list(panel.keys.labels) == ["5", "17", "9"]

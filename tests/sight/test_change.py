@@ -14,7 +14,7 @@ from torch.nn.attention.flex_attention import flex_attention
 
 import foveate
 from foveate import look
-from foveate.attention import Hard, Soft, SoftCapped, attend
+from foveate.attention import Dot, Hard, Soft, SoftCapped, attend
 from foveate.attention.scores import ScaledDot
 from foveate.errors import UserError
 from foveate.sight import Change, Flatten, Knock, Patch, Redirect, Scale, Sharpen, change
@@ -367,11 +367,37 @@ def test_errors() -> None:
         assert torch.equal(first, second)
 
 
-def test_a_softmax_of_its_own_cannot_be_changed() -> None:
-    class Own(nn.Module):
-        def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return (q @ k.mT).softmax(-1) @ v
+class Own(nn.Module):
+    """Makes its weights itself, with dropout in training."""
 
-    with pytest.raises(UserError, match="attends by a softmax of its own, which cannot be seen"):  # noqa: SIM117
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return nn.functional.dropout((q @ k.mT).softmax(-1), 0.5, self.training) @ v
+
+
+@pytest.mark.parametrize("made", [Knock(1), Knock(keys=[0, 3]), Flatten(0), Sharpen(2.0), Scale(0.5, 1), Redirect(2)])
+def test_weights_that_a_model_makes_itself(made: Change) -> None:
+    """They are changed as those of the same call of `attend`, and a look shows it."""
+
+    class Attends(nn.Module):
+        def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            return attend(q, k, v, score=Dot())
+
+    found = []
+    parts = given()
+    for model in (Own().eval(), Attends()):
+        with change(model, {"*": made}), look(model) as sight:
+            output = model(*parts)
+        found.append((output, sight[""].weights()))
+    (own, own_weights), (expected, weights) = found
+    torch.testing.assert_close(own, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(own_weights, weights, atol=1e-5, rtol=0)
+
+
+def test_weights_of_its_own_that_cannot_be_changed() -> None:
+    with pytest.raises(UserError, match=r"its weights itself, and they cannot be changed: .* call model.eval\(\)"):  # noqa: SIM117
         with change(model := Own(), {"*": Knock(1)}):
             model(*given())
+    with look(model := Own().eval()) as sight:
+        model(*given())
+    with pytest.raises(UserError, match="makes its weights itself: it has no queries and keys to put in"):
+        Patch(sight[""], keys=True)

@@ -75,7 +75,7 @@ def test_looking_leaves_the_mode_of_the_model_alone() -> None:
 def test_an_answer_is_never_empty_where_something_attended() -> None:
     class Own(nn.Module):
         def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return (q @ k.mT).softmax(-1) @ v
+            return torch.baddbmm(v, (q @ k.mT).softmax(-1), v)
 
     class Model(nn.Module):
         def __init__(self) -> None:
@@ -86,7 +86,7 @@ def test_an_answer_is_never_empty_where_something_attended() -> None:
             return self.looker(*parts)
 
     with pytest.raises(UserError, match=r"looker \(Own\).* by a softmax of its own"), look(model := Model()):
-        model(*draw(B, H, N))
+        model(*(part[:, 0] for part in draw(B, H, N)))
 
 
 def test_rows_that_may_look_nowhere_change_nothing_by_being_looked_at() -> None:

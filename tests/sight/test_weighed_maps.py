@@ -236,3 +236,33 @@ def look_at_scores() -> Iterator[list[Tensor]]:
 
     with Noted():
         yield found
+
+
+class ByHand(nn.Module):
+    """Attention as in a lecture: a softmax, multiplied with the values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.project, self.output = nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = self.project(x).chunk(3, -1)
+        q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in parts)
+        self.kept = (q @ k.mT / 2).softmax(-1)
+        self.values = v
+        return self.output((self.kept @ v).transpose(1, 2).flatten(2))
+
+
+def test_weights_that_a_model_makes_itself() -> None:
+    torch.manual_seed(6)
+    model, x = ByHand(), torch.randn(2, 5, 8)
+    with look(model, values=True, gradients=True) as sight:
+        target = model(x)[:, 0, 3].sum()
+    (slope,) = torch.autograd.grad(target, model.kept, retain_graph=True)
+    (site,) = sight
+    matrix = model.output.weight.mT.unflatten(0, (HEADS, -1))
+    given = torch.einsum("bhsv,hvc->bhsc", model.values, matrix).norm(dim=-1)
+    assert not sight.notes
+    torch.testing.assert_close(sight.norms()[site.name].weights(), (model.kept * given[:, :, None]).detach())
+    found = sight.gradients(target, signed=True)[site.name].weights()
+    torch.testing.assert_close(found, (model.kept * slope).detach(), rtol=1e-4, atol=1e-6)

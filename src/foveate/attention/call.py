@@ -63,8 +63,7 @@ class Call:
         """The tensors that the weights depend on besides queries and keys."""
         of_bias = () if self.bias is None else self.bias.tensors()
         of_mask = () if self.mask is None else self.mask.tensors()
-        of_selection = () if self.select.sinks is None else (self.select.sinks,)
-        return (*self.score.tensors(), *of_bias, *of_mask, *of_selection)
+        return (*self.score.tensors(), *of_bias, *of_mask, *self.select.tensors())
 
     def scores(self, rows: range | None = None, columns: range | None = None) -> Float[Tensor, "... T S"]:
         """The scores of these queries and keys (by default all) with the bias, -inf where the mask hides a key."""

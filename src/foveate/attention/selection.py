@@ -118,6 +118,10 @@ class Selection(ABC):
     sinks: Float[Tensor, "..."] | None = None
     """Sinks of the softmax, if any; see `Soft`."""
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors that the weights depend on besides the scores."""
+        return () if self.sinks is None else (self.sinks,)
+
     @abstractmethod
     def select(
         self,

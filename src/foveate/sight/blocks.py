@@ -20,6 +20,7 @@ from foveate.attention import scratch
 from foveate.attention.autocast import without_autocast
 from foveate.attention.call import Call
 from foveate.attention.selection import quick_weights
+from foveate.sight.given_weights import GivenWeights
 
 BLOCK = 2**21
 """Maximum number of weights in a block, except where one row has more."""
@@ -161,6 +162,10 @@ class _BlockRows:
         self.queries = _concatenate([call.queries[..., span.start : span.stop, :] for span in spans])
         self.keys = call.keys[..., columns.start : columns.stop, :]
         self.bias = None if call.bias is None else _concatenate([self._bias(span) for span in spans])
+        self.given = None
+        if isinstance(call.select, GivenWeights):
+            given = call.select.weights[..., columns.start : columns.stop]
+            self.given = _concatenate([given[..., span.start : span.stop, :] for span in spans])
         self.masked, self.masked_columns = None, slice(None)
         if call.mask is not None:
             masked = _concatenate([self._masked(span) for span in spans])
@@ -173,6 +178,9 @@ class _BlockRows:
     def scores_and_weights(self, box: Box) -> tuple[Float[Tensor, "... R K"], Float[Tensor, "... R K"]]:
         """The scores and weights of some examples and heads."""
         scratch.next_block()
+        if self.given is not None:
+            given = self._select(self.given, box).to(compute_dtype(self.call))
+            return given.clamp(min=0).log(), given
         scores, sinks = self._scores(box), self.call.select.sinks
         if self.bias is not None:
             scores.add_(self._select(self.bias, box))

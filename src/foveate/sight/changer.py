@@ -12,10 +12,11 @@ from foveate.attention.call import Call
 from foveate.errors import UserError
 from foveate.sight.call_adapter import has_values
 from foveate.sight.changes import Change, Where
+from foveate.sight.given_weights import MadeProduct
 from foveate.sight.look import watch
 from foveate.sight.own_models import own_modules
 from foveate.sight.query_positions import first_query_position
-from foveate.sight.watcher import MakeCall, Watcher, kernel_of
+from foveate.sight.watcher import MakeCall, Running, Watcher, kernel_of
 
 Changes = Mapping[str, Change | Sequence[Change]]
 
@@ -66,10 +67,10 @@ class Changer(Watcher):
     def end_run(self) -> None:
         self.made = None
 
-    def change(self, make: MakeCall) -> Attended | None:
-        """What the changed call of the running module gives; None where nothing changes it."""
+    def change(self, make: MakeCall, place: Running | None = None) -> Attended | None:
+        """What the changed call of a module, by default the running one, gives; None where nothing changes it."""
         self.made = None
-        module, running = self._running[-1]
+        module, running = place or self._running[-1]
         if not self.is_selected(module):
             return None
         call = make()
@@ -84,7 +85,7 @@ class Changer(Watcher):
             return None
         with self.inside_call():
             attended = kernel_of(made).attend(made)
-        self.untraced.note_recorded()
+        self.untraced.note_recorded(module)
         self.made, self.changed = made, True
         return attended
 
@@ -95,6 +96,13 @@ class Changer(Watcher):
             return
         self.untraced.note_recorded()
         module, _ = self._running[-1]
+        if not self.is_selected(module):
+            self._unselected.add(module)
+
+    def record_weights(self, place: Running, product: MadeProduct) -> None:
+        """Note weights of a module's own, changed or not."""
+        module, _ = place
+        self.untraced.note_recorded(module)
         if not self.is_selected(module):
             self._unselected.add(module)
 

@@ -21,6 +21,7 @@ from foveate.attention.scores import ScaledDot, Score
 from foveate.attention.shapes import cut
 from foveate.errors import UserError
 from foveate.sight.call_adapter import MASKED_BELOW
+from foveate.sight.given_weights import GivenWeights
 from foveate.sight.site import Site
 
 Chosen = int | Sequence[int] | slice | None
@@ -142,6 +143,8 @@ class Patch(Change):
         if self.of.keys is None or len(self.of.calls) != 1:
             why = "has measures alone" if self.of.keys is None else f"has {len(self.of.calls)} calls, not one"
             raise UserError(f"the look at {self.of.name} {why}: look at one run of the model, without keep=...")
+        if isinstance(self.of.calls[0].call.select, GivenWeights):
+            raise UserError(f"{self.of.name} makes its weights itself: it has no queries and keys to put in")
 
     def __call__(self, call: Call, where: Where) -> Call:
         assert self.of.keys is not None

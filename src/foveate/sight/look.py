@@ -29,8 +29,9 @@ def look(
     """Record what every attention call of `model` attends to while the context is open.
 
     The model may be foveate's or any other: calls of foveate's `attend`, of torch's attention functions and of those
-    of transformers are recorded. Weights are not computed, except for a few rows of each call, which are compared with
-    the output. Outputs and gradients are the same as without a look. Compiled parts run uncompiled.
+    of transformers are recorded, and weights that a model makes itself. Other weights are not computed, except for a
+    few rows of each call, which are compared with the output. Outputs and gradients are the same as without a look.
+    Compiled parts run uncompiled.
 
     `sites` are patterns of module paths ("decoder.*.cross"); only sites that match are recorded. `keep` names measures
     ("received", "top", ...) to compute at once; then queries and keys are not kept.

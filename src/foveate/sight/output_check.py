@@ -11,6 +11,7 @@ from foveate.attention import Attended
 from foveate.attention.call import Call
 from foveate.attention.selection import weights
 from foveate.sight.blocks import Block, Box, compute_dtype, measurement_context, weight_blocks
+from foveate.sight.given_weights import MadeProduct
 
 ROWS_CHECKED = 4
 """Number of queries of a call, beside the last one, that are checked by default."""
@@ -80,6 +81,18 @@ def check_output(
     return OutputCheck(error, TOLERANCE.get(attended.output.dtype, 1e-3) * largest)
 
 
+def check_product(product: MadeProduct, queries: Sequence[int]) -> OutputCheck | None:
+    """Compare some queries of the output of a model's own product with what weights and values give."""
+    if not product.output.numel() or not product.weights.numel():
+        return None
+    expected, actual = product.expected(queries), product.output[:, :, list(queries)].detach()
+    actual = actual.to(expected.dtype)
+    difference = torch.where(actual.isfinite(), (expected - actual).abs(), 0.0)
+    error = float(difference.nan_to_num(nan=math.inf).max())
+    largest = max(map(_largest, (actual, expected, product.values.detach())))
+    return OutputCheck(error, TOLERANCE.get(product.output.dtype, 1e-3) * largest)
+
+
 def some_queries(call: Call) -> Sequence[int]:
     """A few queries of a call, the first and the last among them: causal masks show there."""
     count = call.queries.shape[-2]
@@ -95,7 +108,8 @@ def check_sample(call: Call, attended: Attended, number: int) -> OutputCheck | N
     """
     row = number * STRIDE % max(1, call.queries.shape[-2])
     rows, box = range(row, row + 1), some_examples(call, number)
-    if attended.choice is None and not call.dropout and call.keys.dtype == attended.output.dtype in QUICK:
+    soft = attended.choice is None and attended.weights is None and not call.dropout
+    if soft and call.keys.dtype == attended.output.dtype in QUICK:
         shares = weights(call.scores(rows), call.select.sinks)
         shares = shares.detach().expand(*call.leading, *shares.shape[-2:])[box]
         values = call.values.detach().expand(*call.leading, *call.values.shape[-2:])[box]

@@ -5,19 +5,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
 from foveate.sight.call_adapter import has_values
-from foveate.sight.fixed_weights import with_fixed_weights
+from foveate.sight.given_weights import MadeProduct, with_given_weights
 from foveate.sight.norms import ProjectionSearch
-from foveate.sight.output_check import OutputCheck, check_output, check_sample, some_queries
+from foveate.sight.output_check import OutputCheck, check_output, check_product, check_sample, some_queries
 from foveate.sight.query_positions import first_query_position
 from foveate.sight.site_index import SiteIndex
 from foveate.sight.steps import Steps, may_have_steps
 from foveate.sight.untraced import Place
-from foveate.sight.watcher import MakeCall, Watcher, kernel_of, opened
+from foveate.sight.watcher import MakeCall, Running, Watcher, kernel_of, opened
 
 
 class Recorder(Watcher):
@@ -35,7 +35,7 @@ class Recorder(Watcher):
     ) -> None:
         """With `projections`, values are measured; with `gradients`, outputs and values are kept."""
         super().__init__(sites, own)
-        self._projections, self._gradients = projections, gradients
+        self._projections, self.keeps_graph = projections, gradients
         self.index = SiteIndex(with_keys=keep is None)
         self._keep = keep
         self._steps: dict[str, tuple[Steps, Place | None]] = {}
@@ -48,11 +48,12 @@ class Recorder(Watcher):
         for name in [*self._steps]:
             self._close_steps(name)
 
-    def change(self, make: MakeCall) -> Attended | None:
+    def change(self, make: MakeCall, place: Running | None = None) -> Attended | None:
         """For gradients the same call by a kernel of `attend`: then its output is part of the model's graph whatever
-        the model does with it."""
+        the model does with it. A product of weights that the model made itself is, as it is."""
         module, _ = self._running[-1]
-        if not self._gradients or not self.is_selected(module) or not has_values((call := make()).queries):
+        asked = self.keeps_graph and place is None and self.is_selected(module)
+        if not asked or not has_values((call := make()).queries):
             return None
         with self.inside_call():
             attended = kernel_of(call).attend(call)
@@ -81,24 +82,49 @@ class Recorder(Watcher):
             return
         self._close_steps(module)
         with self._measuring(call.queries.device.type):
-            self._record(module, running, call, attended, finish)
+            self._record((module, running), call, attended, lambda kept: self._check(kept, attended, finish), finish)
+
+    def record_weights(self, place: Running, product: MadeProduct) -> None:
+        """Record weights that a module made itself, multiplied with what it reads.
+
+        They are those before dropout, if it dropped any. They are not copied; a later write to them is detected.
+        """
+        module, _ = place
+        self.untraced.note_recorded(module)
+        if not self.is_selected(module):
+            self._unselected.add(module)
+            return
+        self._close_steps(module)
+        with self._measuring(product.weights.device.type):
+            if (changer := opened.get("change")) is not None and changer.made is not None:
+                attended = Attended(product.output)
+                self._record(place, changer.made, attended, lambda kept: self._check(kept, attended, None), made=True)
+                return
+            weights = product.weights if product.before_dropout is None else product.before_dropout
+            queries = range(weights.shape[-2]) if "output_error" in (self._keep or ()) else some_queries(product.call)
+            attended = Attended(product.output, weights=weights)
+            self._record(place, product.call, attended, lambda _: check_product(product, queries), made=True)
 
     def _record(
         self,
-        module: str,
-        running: nn.Module,
+        place: Running,
         call: Call,
         attended: Attended,
-        finish: Callable[[Tensor], Tensor] | None,
+        check_kept: Callable[[Call], OutputCheck | None],
+        finish: Callable[[Tensor], Tensor] | None = None,
+        made: bool = False,
     ) -> None:
+        """Record a call if what is kept of it passes the check; later ones may be further steps of it, unless the model
+        `made` its weights itself."""
+        module, running = place
         if attended.weights is not None:
-            call = with_fixed_weights(call, attended.weights)
+            call = with_given_weights(call, attended.weights)
         site, recorded = self.index.assign(module, call, self.own and call.projected)
         recorded.position = None if site.calls else first_query_position(call, running)
         of_model = call
         if site.keys is not None:  # check the copies, since they are what will be shown
             call = replace(call, queries=recorded.call.queries, keys=site.keys.read(recorded.span))
-        check = self._check(call, attended, finish)
+        check = check_kept(call)
         if check is not None and not check.passed:
             self.index.discard_if_empty(site)
             self.untraced.note_mismatch()
@@ -108,11 +134,11 @@ class Recorder(Watcher):
             site.compute_measures(recorded, call, [name for name in self._keep if name != "output_error"])
         if self._projections is not None:
             self._projections.measure(recorded, of_model, attended.output, finish)
-        if self._gradients:
+        if self.keeps_graph:
             recorded.output, recorded.values = attended.output, of_model.values.detach()
         site.calls.append(recorded)
-        site.errors += [] if check is None else [check.error]
-        joins = site.keys is not None and finish is None and not self._gradients
+        site.errors += [] if check is None or call.dropout else [check.error]
+        joins = site.keys is not None and finish is None and not made and not self.keeps_graph
         if joins and may_have_steps(of_model, attended, recorded):
             self._steps[module] = Steps(site, recorded, of_model, self.own), self.untraced.place
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from foveate.attention.attend import SOFT
 from foveate.attention.call import Call
 from foveate.sight.key_store import KeyStore, Span, collapse, copy_tensor, keep_tensor, parent_rows
 from foveate.sight.mutation_guard import CACHE_SIZE, MutationGuard
@@ -64,7 +65,7 @@ class SiteIndex:
             kept = replace(call, queries=queries, keys=no_keys, values=no_keys)
         else:
             shape_only = call.queries.new_empty(()).expand(call.queries.shape)
-            kept = replace(call, queries=shape_only, keys=no_keys, values=no_keys, mask=None, bias=None)
+            kept = replace(call, queries=shape_only, keys=no_keys, values=no_keys, mask=None, bias=None, select=SOFT)
             site.last_key = copy_tensor(call.keys[..., -1:, :])
         guards = tuple(map(self._guard, kept.tensors()))
         return RecordedCall(kept, span, site.count, self._run, guards=guards)

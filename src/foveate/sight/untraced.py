@@ -7,7 +7,7 @@ softmaxes that are multiplied with something. If no call was recorded there, the
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +16,14 @@ from torch import nn
 from foveate.errors import UserError
 
 _CALLED_ATTENTION = re.compile(r"attent|attn", re.IGNORECASE)
+
+
+def called_attention(running: Iterable[tuple[str, nn.Module]]) -> bool:
+    """Returns whether any of some modules is called attention, by its class or the last part of its path."""
+    return any(
+        _CALLED_ATTENTION.search(f"{path.rpartition('.')[2]} {type(module).__name__}") for path, module in running
+    )
+
 
 _FUSED = re.compile(r"scaled_dot_product_attention|ALL_ATTENTION_FUNCTIONS(\.get_interface|\[)")
 """Matches code that attends by calling another function."""
@@ -27,7 +35,8 @@ MAX_NAMED = 3
 """Maximum number of modules that an error names for each reason."""
 
 REASONS = {
-    "softmax": "attends by a softmax of its own, which cannot be seen",
+    "softmax": "attends by a softmax of its own in a way that cannot be seen",
+    "unused": "is called attention and has a softmax, which it multiplies in no way that can be seen",
     "mismatch": "has an output that is not the mean of the values by the weights that its arguments imply",
     "thread": "ran in another thread than the look, where nothing can be seen",
     "script": "is TorchScript, which cannot be seen into",
@@ -77,6 +86,8 @@ class Untraced:
         """The class name of each such module and the reason, one of `REASONS`."""
         self._within: defaultdict[str, set[str]] = defaultdict(set)
         """For each such module, itself or the submodules that gave the reason."""
+        self._recorded: set[str] = set()
+        """Modules of which attention was recorded."""
 
     @property
     def place(self) -> Place | None:
@@ -101,11 +112,12 @@ class Untraced:
             parent.softmax |= module.softmax and not called_attention
         no_calls = self._calls == module.calls_before
         if called_attention and no_calls and (module.softmax or not module.has_attention):
-            self.add(module.name, module.kind, "softmax" if module.softmax else "no_call")
+            self.add(module.name, module.kind, "unused" if module.softmax else "no_call")
 
-    def note_recorded(self) -> None:
-        """Note that an attention call was recorded."""
+    def note_recorded(self, name: str = "") -> None:
+        """Note that an attention call was recorded, of the module that is named if its softmax came before."""
         self._calls += 1
+        self._recorded.add(name)
 
     def note_softmax(self) -> None:
         """Note that the running module computed a softmax outside of a recorded call, such as that of a router."""
@@ -155,6 +167,7 @@ class Untraced:
         only those that are called attention count, if there are any or if any attention was recorded.
         """
         found = {name: why for name, why in self.found.items() if any(map(is_selected, {name, *self._within[name]}))}
+        found = {name: why for name, why in found.items() if why[1] != "unused" or name not in self._recorded}
         if any_recorded or any(reason not in WEAK for _, reason in found.values()):
             found = {name: why for name, why in found.items() if why[1] not in WEAK}
         named = {name for name, (kind, _) in found.items() if _CALLED_ATTENTION.search(kind)}

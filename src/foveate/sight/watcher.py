@@ -13,9 +13,13 @@ from foveate.attention import Attended
 from foveate.attention.call import Call
 from foveate.attention.kernels import Kernel, choose
 from foveate.errors import UserError
+from foveate.sight.given_weights import MadeProduct
 from foveate.sight.untraced import MAX_NAMED, Untraced
 
 MakeCall = Callable[[], Call]
+
+Running = tuple[str, nn.Module]
+"""The path of a module that runs, and the module."""
 
 opened: dict[str, "Watcher"] = {}
 """What is open in this process: a "look", a "change", or both."""
@@ -48,15 +52,22 @@ class Watcher:
         self.own = own
         """Whether the model consists of foveate's modules alone (see `own_models`)."""
         self._sites = sites
-        self._running: list[tuple[str, nn.Module]] = []
+        self._running: list[Running] = []
         self._thread = threading.get_ident()
         self._in_call = False
         self._unselected: set[str] = set()
         """Modules that attended and are not selected."""
         self._outside = False
         """Whether there was attention while no module of the model ran."""
+        self.keeps_graph = False
+        """Whether it needs outputs as parts of the model's graph."""
         self.made: Call | None = None
         """The call that ran in place of the model's last one, if it was changed."""
+
+    @property
+    def running(self) -> list[Running]:
+        """The modules that run, from the outermost one."""
+        return [*self._running]
 
     @property
     def watching(self) -> bool:
@@ -126,12 +137,16 @@ class Watcher:
                 "be seen; outputs agree up to rounding, except at padding"
             )
 
-    def change(self, make: MakeCall) -> Attended | None:
-        """What the running module gets in place of its own call; None: its own call runs."""
+    def change(self, make: MakeCall, place: Running | None = None) -> Attended | None:
+        """What a module, by default the running one, gets in place of its own call; None: its own call runs."""
         return None
 
     def record(self, call: Call, attended: Attended, finish: Callable[[Tensor], Tensor] | None = None) -> None:
         """Take note of a call of the running module, and of what it gave."""
+        raise NotImplementedError
+
+    def record_weights(self, place: Running, product: MadeProduct) -> None:
+        """Take note of weights that a module made itself, multiplied with what it reads."""
         raise NotImplementedError
 
     def check(self, model: nn.Module, any_found: bool) -> None:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from foveate import look
-from foveate.errors import UserError
 from foveate.sight import Sight
 
 transformers = pytest.importorskip("transformers")
@@ -289,20 +288,29 @@ def test_looked_up_by_name_or_by_function() -> None:
     torch.testing.assert_close(sight[""].weights(), scores.softmax(-1), atol=1e-6, rtol=0)
 
 
-def test_a_softmax_of_its_own_is_named_with_what_to_do() -> None:
-    config = transformers.FalconConfig(**SMALL, bos_token_id=1, eos_token_id=2)
-    model = decided(transformers.FalconModel._from_config(config, attn_implementation="eager"))
-    inputs = {"input_ids": text("Bert")["input_ids"]}
-    named = r"h.0.self_attention \(FalconAttention\), h.1.self_attention \(FalconAttention\) attends by a softmax"
-    with pytest.raises(UserError, match=rf"{named}.*; it attends by 'eager': load it with attn_implementation='sdpa'"):
-        seen(model, inputs)
-    model = transformers.FalconModel._from_config(config, attn_implementation="sdpa")
-    assert seen(model.eval(), inputs).sites == ["h.0.self_attention", "h.1.self_attention"]
+OWN: dict[str, dict[str, Any]] = {
+    "Falcon": {**SMALL, "bos_token_id": 1, "eos_token_id": 2},
+    "MPNet": {**SMALL, "max_position_embeddings": 40},
+    "Bloom": {"vocab_size": 53, "hidden_size": 24, "n_layer": 2, "n_head": 6},
+    "GPTJ": {"vocab_size": 53, "n_embd": 24, "n_layer": 2, "n_head": 3, "rotary_dim": 4, "n_positions": 64},
+    "OpenAIGPT": {"vocab_size": 53, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 64},
+    "XLNet": {"vocab_size": 53, "d_model": 24, "n_layer": 2, "n_head": 3, "d_inner": 20},
+    "DebertaV2": {**SMALL, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 4},
+}
+"""Models that compute a softmax in code of their own, and their configs."""
 
-    config = transformers.MPNetConfig(**SMALL, max_position_embeddings=40)
-    model = decided(transformers.MPNetModel(config))
-    with pytest.raises(
-        UserError, match=r"MPNetSelfAttention.*; ask the model itself, by output_attentions=True, or look\("
-    ):
-        seen(model, inputs)
-    assert model(**inputs, output_attentions=True).attentions[0].shape == (B, 6, S, S)
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_softmax_of_its_own(name: str) -> None:
+    config = getattr(transformers, f"{name}Config")(**OWN[name])
+    model = decided(getattr(transformers, f"{name}Model")._from_config(config, attn_implementation="eager"))
+    inputs = {"input_ids": text("Bert")["input_ids"]}
+    plain = model(**inputs).last_hidden_state
+    expected = model(**inputs, output_attentions=True).attentions
+    with look(model) as sight:
+        assert torch.equal(model(**inputs).last_hidden_state, plain)
+    assert len(sight.sites) == len(expected) == 2
+    for site, weights in zip(sight, expected, strict=True):
+        assert site.output_error() < 1e-5
+        assert site.shape == weights.shape
+        torch.testing.assert_close(site.weights(), weights.detach(), atol=1e-6, rtol=0)

@@ -39,7 +39,7 @@ class TorchFunctions(TorchFunctionMode):
     def __init__(self, watcher: Watcher, adapter: CallAdapter) -> None:
         super().__init__()
         self._watcher, self._adapter = watcher, adapter
-        self._softmaxes = SoftmaxTracker(watcher.untraced)
+        self._softmaxes = SoftmaxTracker(watcher)
 
     def __torch_function__(
         self, func: Function, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -55,9 +55,9 @@ class TorchFunctions(TorchFunctionMode):
                 return handler(self, func, *args, **kwargs)
             self._watcher.untraced.note_opaque()
             return func(*args, **kwargs)
+        self._softmaxes.before(func, args, kwargs)
         result = func(*args, **kwargs)
-        self._softmaxes.follow(func, (*args, *kwargs.values()), result)
-        return result
+        return self._softmaxes.follow(func, args, kwargs, result)
 
     def _scaled_dot_product(
         self,

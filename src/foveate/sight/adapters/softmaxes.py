@@ -1,127 +1,266 @@
-"""Follows softmaxes that a model computes itself: evidence of attention that cannot be recorded.
+"""Records attention that a model computes itself: the softmaxes that it multiplies with what it reads.
 
 Routers and classifiers have a softmax, too. Attention weights differ in their use: they are multiplied with something
 that is not a parameter. If something was added to them or they were divided before, they may be something else, such as
-coefficients of residual streams, and the evidence is weak.
+coefficients of residual streams; so may elementwise products and weights that a linear layer gives for a fixed number
+of things, such as experts. There the module has to be called attention, or the evidence is weak.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
-from weakref import WeakValueDictionary
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+from weakref import ref
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from foveate.sight.untraced import Untraced
+from foveate.sight.adapters.softmax_functions import (
+    CHANGES,
+    DIFFERENCES,
+    DROPOUTS,
+    EXPONENTIALS,
+    LOG_SOFTMAXES,
+    LOG_SUMS,
+    NORMALIZED,
+    PRODUCTS,
+    QUOTIENTS,
+    SIGMOIDS,
+    SOFTMAXES,
+    SPREADS,
+    SUMS,
+)
+from foveate.sight.adapters.weighted_sum import WeightedSum, head_count, spread_sum, weighted_sum
+from foveate.sight.call_adapter import has_values
+from foveate.sight.untraced import called_attention
+from foveate.sight.watcher import Running, Watcher
 
-ATEN = torch.ops.aten
-"""The operators that programs of torch.export call; decomposed programs call only the core ones."""
+Value = TypeVar("Value")
 
 
-def _operators(*names: str) -> list[Any]:
-    """Torch's core operators of these names, with all their overloads."""
-    packets = [getattr(ATEN, name) for name in names]
-    return [*packets, *(getattr(packet, overload) for packet in packets for overload in packet.overloads())]
+class _OfTensors(Generic[Value]):
+    """Something for each of some tensors, as long as the tensor lives."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[ref[Tensor], Value]] = {}
+
+    def __setitem__(self, tensor: Tensor, value: Value) -> None:
+        place, found = id(tensor), self._found
+        found[place] = ref(tensor, lambda _: found.pop(place, None)), value
+
+    def get(self, tensor: Any) -> Value | None:
+        found = self._found.get(id(tensor))
+        return found[1] if found is not None and found[0]() is tensor else None
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
 
 
-SOFTMAXES = {
-    *(F.softmax, F.softmin, torch.softmax, torch.special.softmax, Tensor.softmax, F.gumbel_softmax),
-    torch._softmax,
-    *_operators("softmax", "_softmax", "_safe_softmax", "special_softmax"),
-}
+@dataclass(eq=False)
+class _Softmax:
+    """A softmax of the model."""
 
-LOG_SOFTMAXES = {
-    *(F.log_softmax, torch.log_softmax, torch.special.log_softmax, Tensor.log_softmax),
-    *_operators("log_softmax", "_log_softmax", "special_log_softmax"),
-}
+    running: list[Running]
+    """The modules that ran, from the outermost one."""
+    gate: bool
+    """Whether a linear layer or a parameter gave its scores, for a fixed number of things."""
+    sigmoid: bool = False
+    recorded: set[tuple[Any, ...]] = field(default_factory=set)
+    """Places and shapes of weights that were recorded: some models multiply a part of the keys after another."""
 
-EXPONENTIALS = {
-    *(torch.exp, Tensor.exp, Tensor.exp_, torch.exp2, Tensor.exp2, torch.special.exp2),
-    *_operators("exp", "exp2", "special_exp2"),
-}
 
-LOG_SUMS = {torch.logsumexp, Tensor.logsumexp, torch.special.logsumexp, *_operators("logsumexp", "special_logsumexp")}
+@dataclass(frozen=True, eq=False)
+class _Weights:
+    """A tensor of weights: the result of a softmax, or computed from it."""
 
-DIFFERENCES = {
-    *(torch.sub, torch.subtract, Tensor.sub, Tensor.subtract, Tensor.__sub__, *_operators("sub")),
-}
+    softmax: _Softmax
+    changed: bool = False
+    """Whether something was added or they were divided."""
+    dropped: bool = False
+    """Whether dropout dropped any."""
+    kept: Tensor | None = None
+    """The same before dropout, as far as that is known."""
 
-NORMALIZED = {F.normalize}
-"""Divide by a norm, which is the sum of exponentials if it is the first one."""
 
-QUOTIENTS = {
-    *(torch.div, torch.divide, torch.true_divide, Tensor.div, Tensor.div_, Tensor.__truediv__, Tensor.__itruediv__),
-    *_operators("div"),
-}
+@dataclass(frozen=True, eq=False)
+class _Spread:
+    """An elementwise product of weights and values, which may be summed up next."""
 
-PRODUCTS = {
-    *(ATEN.matmul.default, ATEN.bmm.default, ATEN.mm.default, ATEN.baddbmm.default, ATEN.einsum.default),
-    *(torch.matmul, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__),
-    *(torch.bmm, Tensor.bmm, torch.mm, Tensor.mm, torch.baddbmm, Tensor.baddbmm, torch.einsum),
-    *(torch.tensordot, torch.inner, Tensor.inner),
-}
-
-SPREADS = {
-    *(torch.mul, Tensor.mul, Tensor.mul_, Tensor.__mul__, Tensor.__rmul__, Tensor.__imul__, torch.multiply),
-    ATEN.mul.Tensor,
-}
-"""Elementwise products of each weight with a mask, or with a whole value by broadcasting."""
-
-CHANGES = {
-    *(torch.add, Tensor.add, Tensor.add_, Tensor.__add__, Tensor.__radd__, Tensor.__iadd__),
-    *(ATEN.add.Tensor, *QUOTIENTS),
-}
+    made: _Weights
+    weights: Tensor
+    values: Tensor
 
 
 class SoftmaxTracker:
     """Follows the result of each softmax until it is multiplied."""
 
-    def __init__(self, untraced: Untraced) -> None:
-        self._untraced = untraced
-        self._weights: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
-        """Results of a softmax, and tensors computed from them that may still be weights."""
-        self._changed: set[int] = set()
-        """Those to which something was added, or which were divided."""
-        self._logs: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher, self._untraced = watcher, watcher.untraced
+        self._weights: _OfTensors[_Weights] = _OfTensors()
+        self._spreads: _OfTensors[_Spread] = _OfTensors()
+        self._gates: _OfTensors[bool] = _OfTensors()
+        """Results of linear layers, for a fixed number of things."""
+        self._scores: _OfTensors[bool] = _OfTensors()
+        """Products of two tensors that are not learned: only of these a sigmoid may be weights, others are gates."""
+        self._logs: _OfTensors[bool] = _OfTensors()
         """Logarithms of softmaxes."""
-        self._exponentials: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
+        self._exponentials: _OfTensors[bool] = _OfTensors()
         """Numbers that a softmax which is written out divides by their sum."""
-        self._log_sums: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
+        self._log_sums: _OfTensors[bool] = _OfTensors()
         """Logarithms of sums of exponentials, from which a softmax which is written out subtracts them."""
 
-    def follow(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
-        """Process a call of a torch function."""
-        if func in SOFTMAXES or self._completes_softmax(func, args):
+    def before(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Copy weights that a function is about to drop in place."""
+        if func in DROPOUTS and (kwargs.get("inplace") or func is torch.dropout_) and _drops(args, kwargs):
+            made = self._weights.get(args[0])
+            if made is not None and not made.dropped:
+                self._weights[args[0]] = replace(made, dropped=True, kept=args[0].detach().clone())
+
+    def follow(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+        """Process a call of a torch function. Returns its result, or another one where attention is changed."""
+        every = (*args, *kwargs.values())
+        if not isinstance(result, Tensor) or not every:
+            return result
+        if func in SOFTMAXES or self._completes_softmax(func, every):
             self._untraced.note_softmax()
-            self._track(result, changed=False)
-            return
-        if func in LOG_SOFTMAXES or self._subtracts_log_sum(func, args):
-            self._logs[id(result)] = result
-        elif func in LOG_SUMS and isinstance(result, Tensor):
-            self._log_sums[id(result)] = result
-        elif func in EXPONENTIALS and isinstance(result, Tensor):
-            self._exponentials[id(result)] = result
-        if not self._weights:
-            return
-        operands = list(_tensors(args))
-        sources = [part for part in operands if self._weights.get(id(part)) is part]
+            self._weights[result] = _Weights(_Softmax(self._watcher.running, self._is_gate(every, kwargs, result)))
+            return result
+        if func in SIGMOIDS:
+            if self._scores.get(every[0]) and called_attention(self._watcher.running):
+                self._weights[result] = _Weights(_Softmax(self._watcher.running, gate=False, sigmoid=True))
+            return result
+        if func is F.linear and _is_parameter(every[1]):
+            self._gates[result] = True
+        elif func in LOG_SOFTMAXES or self._subtracts_log_sum(func, every):
+            self._logs[result] = True
+        elif func in LOG_SUMS:
+            self._log_sums[result] = True
+        elif func in EXPONENTIALS:
+            self._exponentials[result] = True
+        elif func in PRODUCTS and not any(map(_is_parameter, _tensors(every))):
+            self._scores[result] = True
+        elif isinstance(every[0], Tensor) and result.shape == every[0].shape:
+            for known in (self._gates, self._scores):
+                if known.get(every[0]):
+                    known[result] = True
+        if self._spreads and func in SUMS and (spread := self._spreads.get(every[0])) is not None:
+            return self._sum(spread, args, kwargs, result)
+        return self._multiply(func, args, kwargs, result) if self._weights else result
+
+    def _is_gate(self, every: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> bool:
+        """Returns whether a softmax is over things for which a linear layer or a parameter gives a number each."""
+        if isinstance(every[0], Tensor) and _is_parameter(every[0]):
+            return True
+        dim = kwargs.get("dim", every[1] if len(every) > 1 else -1)
+        return self._gates.get(every[0]) is not None and dim in (-1, result.ndim - 1)
+
+    def _multiply(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor
+    ) -> Tensor:
+        """Process a call that may read weights."""
+        operands = [*_tensors(args), *_tensors(tuple(kwargs.values()))]
+        sources = [(part, made) for part in operands if (made := self._weights.get(part)) is not None]
         if not sources:
-            return
-        changed = any(id(part) in self._changed for part in sources)
-        spread = func in SPREADS and isinstance(result, Tensor) and result.numel() > sources[0].numel()
-        if (func in PRODUCTS or spread) and not any(isinstance(part, nn.Parameter) for part in operands):
-            self._untraced.note_product(sure=not changed and not spread)
-        if func not in PRODUCTS and _still_weights(result, sources[0]):
-            self._track(result, changed or func in CHANGES)
+            return result
+        source, made = sources[0]
+        learned = any(map(_is_parameter, operands))
+        if func in PRODUCTS:
+            for weights, each in () if learned else sources:
+                result = self._take(weighted_sum(func, (*args, *kwargs.values()), weights, result), each, result)
+            return result
+        if func in SPREADS and result.numel() > source.numel() and not learned and len(operands) == 2:
+            values = operands[1] if operands[0] is source else operands[0]
+            self._spreads[result] = _Spread(made, source, values)
+            if not made.softmax.sigmoid:
+                self._untraced.note_product(sure=False)
+            return result
+        part = func is Tensor.__getitem__ and called_attention(made.softmax.running)
+        if part or _still_weights(result, source):
+            gated = func in SPREADS and sum(part.numel() == result.numel() for part in operands) > 1
+            changed = made.changed or learned or gated or func in CHANGES
+            self._weights[result] = replace(self._without_dropout(func, args, kwargs, source, result), changed=changed)
+        return result
+
+    def _without_dropout(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], source: Tensor, result: Tensor
+    ) -> _Weights:
+        """What a function makes of weights, and what it would make of those before dropout."""
+        made = self._weights.get(source)
+        assert made is not None
+        if func in DROPOUTS:
+            drops = not made.dropped and result is not source and _drops(args, kwargs)
+            return replace(made, dropped=True, kept=source) if drops else made
+        if made.kept is None:
+            return made
+        try:
+            with torch._C.DisableTorchFunction(), torch.no_grad():
+                kept = func(*(made.kept if part is source else part for part in args), **kwargs)
+        except (TypeError, RuntimeError):  # a function that takes the weights by name or in a list
+            kept = None
+        return replace(made, kept=kept)
+
+    def _sum(self, spread: _Spread, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> Tensor:
+        """Process the sum of an elementwise product."""
+        made, dims = spread.made, kwargs.get("dim", args[1] if len(args) > 1 else None)
+        if dims is None or not self._attends(made):
+            return result
+        dims = [dims] if isinstance(dims, int) else list(dims)
+        attended = self._attend(spread_sum(spread.weights, spread.values, result, dims), made, result)
+        return result if attended is None else attended
+
+    def _take(self, product: WeightedSum | None, made: _Weights, result: Tensor) -> Tensor:
+        """Process a product of weights, which is attention, or note what it may be."""
+        sure = self._attends(made)
+        attended = self._attend(product, made, result) if sure else None
+        if attended is None and not made.softmax.sigmoid:
+            self._untraced.note_product(sure=sure)
+        return result if attended is None else attended
+
+    def _attends(self, made: _Weights) -> bool:
+        """Returns whether a product of weights is attention, certainly."""
+        if called_attention(_shared(made.softmax.running, self._watcher.running)):
+            return True
+        return not (made.changed or made.softmax.gate or made.softmax.sigmoid)
+
+    def _attend(self, product: WeightedSum | None, made: _Weights, result: Tensor) -> Tensor | None:
+        """Report a product to the watcher. Returns its result, or another one if it is changed.
+
+        None if it has an unknown layout, or if the weights before dropout are not known.
+        """
+        if product is None or (made.dropped and made.kept is None):
+            return None
+        if not has_values(product.output):
+            self._untraced.note_opaque()
+            return result
+        weights, softmax = product.weights, made.softmax
+        which = weights.storage_offset(), weights.shape
+        if which in softmax.recorded:
+            return result
+        place = _common(softmax.running, self._watcher.running)
+        with torch._C.DisableTorchFunction():
+            heads = head_count(place[1])
+            arranged = product.arranged(heads)
+            if arranged is None:
+                return None
+            softmax.recorded.add(which)
+            if made.kept is not None:
+                before = replace(product, weights=made.kept.reshape(weights.shape)).arranged(heads)
+                arranged.before_dropout = None if before is None else before.weights
+            changed = self._watcher.change(lambda: arranged.as_scores(place[0]), place)
+            if changed is not None:
+                arranged.output = changed.output.reshape(arranged.output.shape).to(product.output.dtype)
+            if changed is not None or self._watcher.keeps_graph:
+                result = product.restored(arranged.output, heads).view(result.shape)
+            self._watcher.record_weights(place, arranged)
+        return result
 
     def _completes_softmax(self, func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         """Whether a call is the last part of a softmax: exp(log_softmax(x)), or exp(x) divided by its sum."""
         if func in EXPONENTIALS:
-            return self._logs.get(id(args[0])) is args[0]
+            return self._logs.get(args[0]) is not None
         if func in NORMALIZED:
-            return self._exponentials.get(id(args[0])) is args[0]
-        if func not in QUOTIENTS or self._exponentials.get(id(args[0])) is not args[0] or len(args) < 2:
+            return self._exponentials.get(args[0]) is not None
+        if func not in QUOTIENTS or self._exponentials.get(args[0]) is None or len(args) < 2:
             return False
         above, below = args[:2]
         sizes = zip(above.shape, below.shape, strict=False) if isinstance(below, Tensor) else ()
@@ -129,18 +268,37 @@ class SoftmaxTracker:
 
     def _subtracts_log_sum(self, func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         """Whether a call gives x - logsumexp(x)."""
-        below = args[1] if func in DIFFERENCES and len(args) > 1 else None
-        return isinstance(below, Tensor) and self._log_sums.get(id(below)) is below
-
-    def _track(self, tensor: Tensor, changed: bool) -> None:
-        self._weights[id(tensor)] = tensor
-        (self._changed.add if changed else self._changed.discard)(id(tensor))
+        return func in DIFFERENCES and len(args) > 1 and self._log_sums.get(args[1]) is not None
 
 
-def _still_weights(result: Any, source: Tensor) -> bool:
+def _common(one: list[Running], other: list[Running]) -> Running:
+    """The innermost module in which both softmax and product were computed, or the one that is called attention and
+    computed the softmax."""
+    if called_attention(one[-1:]):
+        return one[-1]
+    return _shared(one, other)[-1]
+
+
+def _shared(one: list[Running], other: list[Running]) -> list[Running]:
+    """The modules in which both softmax and product were computed."""
+    return [first for first, second in zip(one, other, strict=False) if first == second]
+
+
+def _drops(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Returns whether a dropout function drops anything."""
+    share, training = (*args[1:3], *(True,) * (3 - len(args)))[:2] if len(args) > 1 else (0.5, True)
+    return bool(kwargs.get("p", share)) and bool(kwargs.get("training", kwargs.get("train", training)))
+
+
+def _is_parameter(tensor: Tensor) -> bool:
+    """Returns whether a tensor is a parameter or a view of one."""
+    return isinstance(tensor, nn.Parameter) or isinstance(tensor._base, nn.Parameter)
+
+
+def _still_weights(result: Tensor, source: Tensor) -> bool:
     """Returns whether a result may still be weights: after dropout or without a sink, but not the few that a router
     selects."""
-    return isinstance(result, Tensor) and result.is_floating_point() and 2 * result.numel() > source.numel()
+    return result.is_floating_point() and source.numel() < 2 * result.numel()
 
 
 def _tensors(args: Any) -> Iterator[Tensor]:

@@ -20,12 +20,8 @@ from foveate.viewer.protocol import File, Input, ModelViewer
 
 __all__ = ["File", "Input", "ModelViewer", "add_question", "open_beside", "open_model", "read_input"]
 
-SEEN_AS_OURS = (
-    *("xlnet", "openai-gpt", "mpnet", "deberta", "deberta-v2"),
-    *("wav2vec2", "hubert", "audio-spectrogram-transformer", "deformable_detr", "rt_detr"),
-)
-"""Types of models that attend in transformers by a softmax of their own, which cannot be seen, and of those whose
-sounds are prepared here."""
+SEEN_AS_OURS = ("wav2vec2", "hubert", "audio-spectrogram-transformer", "deformable_detr", "rt_detr")
+"""Types of models whose sounds are prepared here, and of those whose outputs are boxes."""
 
 WITH_PARTS = ("vision-encoder-decoder", "blip")
 """Types of models with parts or heads of which some do, and of which we have some."""

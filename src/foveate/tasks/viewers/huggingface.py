@@ -27,4 +27,6 @@ def open_folder(folder: Path, device: str) -> ModelViewer:
             f"{folder} is a {type(model).__name__}, which reads '{given}'; the command line supports models that read "
             f"{', '.join(VIEWERS)} (others can be looked at from Python, with foveate.look)"
         )
+    if all(hasattr(model, part) for part in ("text_model", "vision_model")):
+        return images.PairViewer(model, folder)
     return VIEWERS[given](model, folder)

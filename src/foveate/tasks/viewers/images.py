@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,10 @@ from foveate.interop.huggingface import (
     vision_configs,
 )
 from foveate.sight import Sight
-from foveate.tasks.viewers.one_pass import look_and_predict
-from foveate.tasks.viewers.texts import FolderTokenizer, decoder_path, generate_and_look, generates
+from foveate.tasks.viewers.one_pass import look_and_predict, run_and_look
+from foveate.tasks.viewers.texts import FolderTokenizer, TextViewer, decoder_path, generate_and_look, generates
 from foveate.tasks.viewers.windows import find_windows, has_windows, patch_size
-from foveate.viewer.protocol import Input, InputKind, LookResult
+from foveate.viewer.protocol import File, Input, InputKind, LookResult
 from foveate.viewer.sides import Image, SidePair
 
 PROCESSOR = "preprocessor_config.json"
@@ -48,11 +49,8 @@ class ImageViewer:
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         file = require_file(given, self.name, self.takes)
-        pixels = self.preprocessor.prepare(open_image(file))
-        naming = Patches(self.preprocessor.restore(pixels), self.model.config)
-        if not has_windows(self.model):  # maps of windows are small for any number of patches
-            check_length(naming.count, max_length, "the image", "patches")
-        inputs = {"pixel_values": pixels[None].to(self.model.device, self.model.dtype)}
+        pixels, naming = self.read(file, max_length)
+        inputs = {"pixel_values": pixels}
         if generates(self.model):
             sight, names, notes = generate_and_look(self.model, inputs, naming, self.tokenizer, sites)
         else:
@@ -71,6 +69,14 @@ class ImageViewer:
             )
         return LookResult(sight, names, file.name, [self.name, *notes, *sight.notes])
 
+    def read(self, file: File, max_length: int) -> "tuple[Float[Tensor, '1 C height width'], Patches]":
+        """The pixels of an image as the model reads them, and the names of its patches."""
+        pixels = self.preprocessor.prepare(open_image(file))
+        naming = Patches(self.preprocessor.restore(pixels), self.model.config)
+        if not has_windows(self.model):  # maps of windows are small for any number of patches
+            check_length(naming.count, max_length, "the image", "patches")
+        return pixels[None].to(self.model.device, self.model.dtype), naming
+
     def _names(self, sight: Sight, naming: Naming) -> dict[str, SidePair]:
         """The names for a model that generates nothing; the learned queries of a detector have no names."""
         if not getattr(self.model.config, "is_encoder_decoder", False):
@@ -79,6 +85,28 @@ class ImageViewer:
         return encoder_decoder_names(
             sight, naming, DecoderNames(token_names([]), token_names([]), decoder_path(self.model), count)
         )
+
+
+class PairViewer:
+    """A model that reads an image and a text, each by a part of its own, as CLIP does."""
+
+    takes: InputKind = "question"
+
+    def __init__(self, model: Any, folder: Path) -> None:
+        self.image, self.text = ImageViewer(model, folder), TextViewer(model, folder)
+        self.model, self.name = model, self.image.name
+
+    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+        file = require_file(given, self.name, self.takes)
+        ids, labels = self.text.read(file.question, max_length)
+        pixels, naming = self.image.read(file, max_length)
+        inputs = {"pixel_values": pixels, "input_ids": torch.tensor([ids], device=self.model.device)}
+        sight, _ = run_and_look(self.model, self.model, inputs, sites)
+        names: dict[str, SidePair] = {}
+        for part, tokens in (("text_model*", token_names(labels)), ("vision_model*", naming)):
+            if any(fnmatchcase(site, part) for site in sight.sites):
+                names |= single_input_names(sight[part], tokens)
+        return LookResult(sight, names, f"{file.name}: {file.question}", [self.name, *sight.notes])
 
 
 class ImagePreprocessor:

@@ -46,9 +46,15 @@ def look_and_predict(model: Any, inputs: dict[str, Any], sites: Sequence[str] | 
     Other models run without their head: attention is the same, and the logits of a long text would take gigabytes.
     """
     if not type(model).__name__.endswith(CLASSIFIERS):
-        return run_and_look(model, model.base_model, inputs, sites)[0], []
+        return run_and_look(model, _without_head(model, inputs), inputs, sites)[0], []
     sight, output = run_and_look(model, model, inputs, sites)
     return sight, [_note(model.config, output.logits[0].float())]
+
+
+def _without_head(model: Any, inputs: dict[str, Any]) -> Any:
+    """The model without its head; the model itself if what it calls its base reads something else (DINOv3)."""
+    base = model.base_model
+    return base if {*inputs} <= {*inspect.signature(base.forward).parameters} else model
 
 
 def _note(config: Any, logits: Tensor) -> str:

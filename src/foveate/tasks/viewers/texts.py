@@ -96,10 +96,7 @@ class TextViewer:
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         text = require_text(given, self.name)
-        if len(text) > CHARACTERS_PER_TOKEN * max_length:
-            raise UserError(f"the text has {len(text):,} characters, but the limit is {max_length:,} tokens")
-        ids = self._checked(self.tokenizer.encode(text), max_length)
-        labels = self.tokenizer.pieces(ids)
+        ids, labels = self.read(text, max_length)
         inputs = {"input_ids": torch.tensor([ids], device=self.model.device)}
         if getattr(self.model.config, "is_encoder_decoder", False):
             sight, names, notes = generate_and_look(self.model, inputs, token_names(labels), self.tokenizer, sites)
@@ -108,6 +105,13 @@ class TextViewer:
             names = single_input_names(sight, token_names(labels))
         return LookResult(sight, names, make_title(text), [self.name, *notes, *sight.notes])
 
+    def read(self, text: str, max_length: int) -> tuple[list[int], list[str]]:
+        """The tokens of a text and their names. Raises UserError if there are none or too many."""
+        if len(text) > CHARACTERS_PER_TOKEN * max_length:
+            raise UserError(f"the text has {len(text):,} characters, but the limit is {max_length:,} tokens")
+        ids = self._checked(self.tokenizer.encode(text), max_length)
+        return ids, self.tokenizer.pieces(ids)
+
     def _checked(self, ids: list[int], max_length: int) -> list[int]:
         if not ids:
             raise UserError("the text has no tokens: there is nothing to look at")
@@ -115,7 +119,8 @@ class TextViewer:
             raise UserError(f"the text has {len(ids):,} tokens, but {self.name} has positions for {limit:,}")
         check_length(len(ids), max_length, "the text")
         with short_errors(f"{self.name} does not say how many tokens it has"):
-            count = self.model.get_input_embeddings().num_embeddings
+            reader = getattr(self.model, "text_model", self.model)
+            count = reader.get_input_embeddings().num_embeddings
         if wrong := [token for token in ids if token >= count]:
             raise UserError(f"there is no token {wrong[0]:,}: the model has {count:,}, counted from 0")
         return ids
