@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from tokenizers import Tokenizer, processors
 
-from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.data.tokens.public_tokenizer import ROLES, PublicTokenizer
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.data.tokens.tokenizers import SubwordTokenizer
 from foveate.errors import UserError
 from foveate.interop.public_folder import public_tensors
@@ -48,7 +48,7 @@ def export_gguf(task: Any, out: Path) -> Path:
 
 
 def public_tokenizer(
-    own: SubwordTokenizer | BertTokenizer, begin: Sequence[int], end: Sequence[int] = ()
+    own: SubwordTokenizer | TextTokenizer, begin: Sequence[int], end: Sequence[int] = ()
 ) -> PublicTokenizer:
     """A tokenizer of ours as public ones are: with these ids around each text, and special tokens by role."""
     tokenizer, special = own.copy(), own.special
@@ -60,7 +60,7 @@ def public_tokenizer(
 
 
 def public_pair_tokenizer(
-    own: SubwordTokenizer | BertTokenizer, around: Sequence[Sequence[int]], segments: bool
+    own: SubwordTokenizer | TextTokenizer, around: Sequence[Sequence[int]], segments: bool
 ) -> PublicTokenizer:
     """The same for two texts that are read together: with ids before, between and behind them.
 
@@ -83,7 +83,7 @@ def public_pair_tokenizer(
     return found
 
 
-def _with_roles(own: SubwordTokenizer | BertTokenizer, tokenizer: Tokenizer) -> PublicTokenizer:
+def _with_roles(own: SubwordTokenizer | TextTokenizer, tokenizer: Tokenizer) -> PublicTokenizer:
     """The tokenizer with its special tokens by role, those that stand for no text left out of what is decoded."""
     special = own.special
     named = {number: str(tokenizer.id_to_token(number)) for number in special.ids.values()}
