@@ -21,11 +21,26 @@ SILENT: tuple[Role, ...] = ("pad", "start", "end")
 """The special tokens that stand for no text."""
 
 
+def writes_words(task: Any) -> bool:
+    """Whether it is a language model, of foveate's or of a Hugging Face folder."""
+    return isinstance(task, Completer | LanguageModel | TunedModel)
+
+
+def export_language_model(task: Any, folder: Path) -> str:
+    """Write the folder of a language model; the class of transformers that opens it.
+
+    Raises UserError for a model that transformers does not have.
+    """
+    as_completer(task).save(folder)
+    return "AutoModelForCausalLM"
+
+
 def as_completer(task: Any) -> Completer:
     """A trained GPT as a public model: its texts begin with the start token. Raises UserError for another model."""
-    if not isinstance(task, LanguageModel | TunedModel):
-        name = getattr(getattr(task, "task", None), "name", "such")
-        raise UserError(f"transformers has no class for the models of `{name}`: they are not exported")
+    if isinstance(task, Completer):
+        return task
+    if not writes_words(task):
+        raise UserError(f"only language models are written so, not those of `{task.task.name}`")
     own = cast(SubwordTokenizer, task.processor.reads.words)
     values = {"bos_token_id": own.special.start, "eos_token_id": own.special.end}
     model = task.model
@@ -39,7 +54,7 @@ def export_gguf(task: Any, out: Path) -> Path:
     """Write model.gguf of a Llama, and return its path. Raises UserError for another model."""
     from foveate.interop.gguf_llama import write_gguf
 
-    completer = task if isinstance(task, Completer) else as_completer(task)
+    completer = as_completer(task)
     model: Any = completer.model
     family = str(completer.description["family"])
     values, state = public_tensors(family, model)

@@ -8,7 +8,6 @@ import torch
 
 from foveate.errors import UserError, one_line
 from foveate.files import workshop
-from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
 
 CLOSE = 1e-3
@@ -23,7 +22,7 @@ def export_to_ctranslate2(task: Any, out: Path) -> float:
 
     Raises UserError for another model, one that the package cannot convert or computes otherwise, and without it.
     """
-    completer = task if isinstance(task, Completer) else as_completer(task)
+    completer = as_completer(task)
     try:
         import ctranslate2
         from ctranslate2.converters import TransformersConverter

@@ -35,7 +35,6 @@ def export_to_onnx(task: Any, out: Path) -> float:
     """
     if isinstance(task, LanguageModel):
         task = as_completer(task)
-    out.mkdir(parents=True, exist_ok=True)
     model = task.model.to("cpu")
     make = _inputs(task)
     sizes = [(3, 31), (1, 1), (2, LONGEST)]
@@ -43,6 +42,7 @@ def export_to_onnx(task: Any, out: Path) -> float:
         sizes = [(3, max(2, int(most) - 2)), (1, 1), (2, int(most))]
     first, *others = (make(*size) for size in sizes)
     free = {name: {0: "batch"} | ({1: "length"} if name == "tokens" else {}) for name in first}
+    out.mkdir(parents=True, exist_ok=True)
     worst = export_onnx(model, Sample(first, free), others, out / MODEL)
     processor = getattr(task, "processor", None)
     places = (task, processor, getattr(processor, "reads", None))
