@@ -26,9 +26,9 @@ class Export:
     these that writes, or labels or judges texts or words, a BERT, DeBERTa or XLNet that fills in words, gives labels or
     answers questions, a Transformer or T5 that translates, a TrOCR, Donut, ViT-GPT2 or BLIP that writes about images, a
     vision Transformer, Swin, ConvNeXt, ResNet or DETR, or a Whisper, wav2vec 2.0 or audio spectrogram Transformer that
-    began from such a folder. As an ONNX file: a language model, a BERT or a classifier of images. As an adapter of
-    peft: the low-rank updates of a classifier that was trained with --lora. As a GGUF file, which llama.cpp reads: a
-    Llama."""
+    began from such a folder. As an ONNX file: a language model, a BERT or a classifier of images; a translator as two.
+    As an adapter of peft: the low-rank updates of a classifier that was trained with --lora. As a GGUF file, which
+    llama.cpp reads: a Llama."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Folder of a trained model, of foveate's or of Hugging Face's; or a name of trained weights."""
@@ -37,7 +37,8 @@ class Export:
     adapter."""
     to: ExportFormat | Literal["peft"] = "hf"
     """The layout: a model of Hugging Face's; an ONNX file, which is tried in onnxruntime; an adapter of the peft
-    library; a GGUF file, of a Llama; or a folder of CTranslate2, of a GPT or Llama, whose logits are compared."""
+    library; a GGUF file, of a Llama; or a folder of CTranslate2, of a GPT, Llama or translator, whose logits are
+    compared."""
 
 
 def main(arguments: Sequence[str]) -> None:
