@@ -43,9 +43,8 @@ def greedy(out: Path, source: list[int], most: int) -> list[int]:
     return [token for token in tokens[1:] if token != about["eos_token_id"]]
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
-def test_the_likeliest_text_is_the_same(positions: str, tmp_path: Path) -> None:
-    run, out = trained(tmp_path, **SIZES, positions=positions), tmp_path / "out"
+def test_the_likeliest_text_is_the_same(tmp_path: Path) -> None:
+    run, out = trained(tmp_path, **SIZES), tmp_path / "out"
     export(run, out)
     skill = foveate.load(run)
     for text in TEXTS:
@@ -54,9 +53,9 @@ def test_the_likeliest_text_is_the_same(positions: str, tmp_path: Path) -> None:
         assert answer.tokens
 
 
-@pytest.mark.parametrize("kind", ["bart", "marian", "t5", "m2m_100"])
+@pytest.mark.parametrize("kind", ["bart", "t5"])
 def test_folders_of_others(kind: str, tmp_path: Path) -> None:
-    """With learned positions, relative ones and other waves; each file is compared when it is written."""
+    """With learned positions and relative ones; each file is compared when it is written."""
     TRANSLATORS[kind].write(tmp_path / "folder")
     export(tmp_path / "folder", tmp_path / "out")
     assert (tmp_path / "out" / "decoder_model.onnx").is_file()
