@@ -74,7 +74,7 @@ def test_other_sizes_than_those_of_the_export(tmp_path: Path, monkeypatch: pytes
 
 
 def test_other_models_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="only language models, BERTs with one text, and classifiers of images"):
+    with pytest.raises(UserError, match="only language models, translators, BERTs with one text, and classifiers"):
         onnx_export.export_to_onnx(type("Task", (), {"model": torch.nn.Linear(2, 2)})(), tmp_path / "out")
 
 

@@ -159,7 +159,8 @@ def test_it_answers_and_is_looked_at(case: Case, tmp_path: Path, capsys: pytest.
 
 @pytest.mark.parametrize("lora", [None, 2], ids=["whole", "lora"])
 def test_a_training_begins_from_it(case: Case, lora: int | None, tmp_path: Path) -> None:
-    """With its sizes, weights, tokenizers and rules; and its result is written for transformers."""
+    """With its sizes, weights, tokenizers and rules; and its result is written for transformers, which gives the same
+    logits and writes the same texts."""
     kind, folder, theirs = case
     before = read_folder(folder).model
     data = tmp_path / "pairs.tsv"
@@ -183,6 +184,10 @@ def test_a_training_begins_from_it(case: Case, lora: int | None, tmp_path: Path)
         expected = skill.model(source, torch.tensor([13] * 3), target).logits
         found = again(input_ids=source, decoder_input_ids=target).logits
     torch.testing.assert_close(found, expected, atol=5e-5, rtol=0)
+    rows = [skill.processor.reads.prepare(text).tolist() for text in TEXTS]
+    plain = {"num_beams": 1, "length_penalty": 1.0, "early_stopping": False, "max_length": 17}
+    for text, written in zip(TEXTS, generated(again, rows, **plain), strict=True):
+        assert skill.run(text, method="greedy", max_new_tokens=16).tokens == written
     opened = foveate.load(tmp_path / "back")
     assert opened.run(TEXTS[0], max_new_tokens=16, **words_to_write(kind)).tokens == answer.tokens
 

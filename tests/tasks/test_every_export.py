@@ -2,13 +2,16 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from test_every_task import Command, Trained, Workshop, command, workshop
+from test_every_task import SILENT, Command, Trained, Workshop, command, workshop
 
 import foveate
+from foveate.errors import UserError, one_line
 from foveate.tasks import TASKS, find_task
+from foveate.tasks.learning import learn
 
 __all__ = ["command", "workshop"]
 
@@ -38,6 +41,22 @@ def test_it_is_written_or_says_why(trained: Trained, command: Command) -> None:
     else:
         assert re.search("transformers|public layout", ended.error)
         assert not Path("exported").exists()
+
+
+@pytest.mark.parametrize("way", ["hf", "gguf"])
+def test_the_training_says_so_before(trained: Trained, way: Any, command: Command, tmp_path: Path) -> None:
+    """What cannot be written is refused before the first step, in the same words."""
+    ended = command("export", trained.folder, "--out", "exported", "--to", way)
+    recipe = trained.workshop.recipe(trained.task, trained.skill.recipe.model, tmp_path / "run", export=(way,))
+    if ended.status == 0:
+        learn(recipe, console=SILENT)
+        names = {"hf": "model.safetensors", "gguf": "model.gguf"}
+        assert (tmp_path / "run" / "export" / way / names[way]).is_file()
+        return
+    with pytest.raises(UserError) as told:
+        learn(recipe, console=SILENT)
+    assert one_line(str(told.value)) in ended.error
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("name", ["dpo", "rlhf"])

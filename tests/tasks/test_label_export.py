@@ -175,9 +175,13 @@ def test_a_tagger(public: bool, tmp_path: Path, capsys: pytest.CaptureFixture[st
             "this BERT has the positions rotary, but transformers' BERT learned: it has no public layout",
         ),
         ("bert-base", {"pooling": "mean"}, "transformers' BERT reads a text's first token: train with --architecture"),
-        ("gpt-tiny", {"pooling": "mean"}, "transformers' GPT gives a text the label of its last token"),
+        (
+            "gpt-tiny",
+            {"pooling": "mean"},
+            "GPT2ForSequenceClassification labels a text by its last token: train",
+        ),
         ("gpt-tiny", {"positions": "rotary"}, "only a GPT with learned positions, plain attention and layer norms"),
-        ("transformer-classifier", {}, "transformers has no model like transformer-classifier: of those with labels"),
+        ("transformer-classifier", {}, "transformers has no model like a transformer-encoder: it has no public layout"),
         ("roberta-base", {}, "transformers' RoBERTa counts positions from a padding token 1, but here it is 0"),
     ],
 )

@@ -69,11 +69,25 @@ NOT_WRITTEN = (
 
 def require_plain(config: Any, usual: Any, written: Iterable[str], public: str) -> None:
     """UserError for a language model with something that files cannot say: a field other than those `written` whose
-    value is not the `usual` one."""
-    if config.head != "words":
-        raise UserError("only a model that predicts words is written in the public layout, not one of labels")
+    value is not the `usual` one. Its head is for `causal_class`."""
     known = {*written, *NOT_WRITTEN}
     require_defaults(config, usual, (part.name for part in fields(config) if part.name not in known), public)
+
+
+def causal_class(config: Any, architectures: Mapping[str, str]) -> str:
+    """The class, of those of a language model, that predicts what a model with this config does.
+
+    UserError where there is none, and where transformers makes labels in another way.
+    """
+    found = next((name for name, head in architectures.items() if head == config.head), None)
+    if found is None:
+        raise UserError(f"transformers has {', '.join(architectures)}, but none for labels of {config.head}")
+    if config.head == "text" and config.pooling != "last":
+        raise UserError(f"{found} labels a text by its last token: train with --architecture.pooling last")
+    if config.head != "words" and config.label_bias != (bias := config.head == "tokens"):
+        has, flag = ("a", "label-bias") if bias else ("no", "no-label-bias")
+        raise UserError(f"{found} has {has} bias of labels: train with --architecture.{flag}")
+    return found
 
 
 def label_names(values: Mapping[str, Any], where: str) -> list[str]:

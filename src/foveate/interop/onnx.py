@@ -55,8 +55,11 @@ class Sample:
     """By input: the names of the dimensions that differ from call to call."""
 
 
-def export_onnx(model: nn.Module, sample: Sample, others: Sequence[Mapping[str, Tensor]], path: Path) -> float:
-    """Write a model to a file, and run it there on the `others`, inputs of other sizes.
+def export_onnx(
+    model: nn.Module, sample: Sample, others: Sequence[Mapping[str, Tensor]], path: Path, output: str = "logits"
+) -> float:
+    """Write a model to a file, and run it there on the `others`, inputs of other sizes. Its logits are called `output`
+    there.
 
     Returns the greatest difference from the logits of PyTorch. Raises UserError where the packages are missing, where
     the model cannot be written, or where a difference is above the tolerance.
@@ -73,7 +76,7 @@ def export_onnx(model: nn.Module, sample: Sample, others: Sequence[Mapping[str, 
                 wrapped, tuple(sample.inputs.values()), dynamic_shapes=(shapes,), strict=False
             )
             found = torch.onnx.export(
-                program, dynamo=True, input_names=names, output_names=["logits"], opset_version=OPSET, verbose=False
+                program, dynamo=True, input_names=names, output_names=[output], opset_version=OPSET, verbose=False
             )
         except Exception as error:  # torch's exporter raises nothing more precise
             line = " ".join(str(error).split())[:200]

@@ -198,8 +198,7 @@ def layout_for(family: str, config: Any = None) -> Layout:
     layouts = [layout_at(place) for place in dict.fromkeys(MODEL_TYPES.values())]
     own = [layout for layout in layouts if layout.family == family]
     if not own:
-        known = sorted({layout.family for layout in layouts} - {"whisper"})
-        raise UserError(f"a {family} has no public layout to write; {', '.join(known[:-1])} and {known[-1]} have one")
+        raise UserError(f"transformers has no model like a {family}: it has no public layout to write")
     if config is None:
         return own[0]
     own = [layout for layout in own if layout.holds(config)] or own

@@ -24,7 +24,7 @@ from foveate.run_dir import CHECKPOINTS
 from foveate.tasks import find_task
 from foveate.tasks.examples.data_options import held_out_every
 from foveate.tasks.examples.hub_data import local_paths
-from foveate.tasks.loading import ProcessorOf
+from foveate.tasks.loading import ProcessorOf, load
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import ADAPTER, WRITTEN, RunConfig
 from foveate.tasks.skill import Skill, skill_class
@@ -104,6 +104,7 @@ class Lesson:
                 console.print(report, markup=False, highlight=False)
         console.print(summary(self.recipe.model, model, processor.summary), markup=False, highlight=False)
         self._try_first_batch(model, batches)
+        self._try_exports(skill)
         parts = () if self.recipe.examples.data else (train_part, validation)
         by_name: dict[str, Any] = {f"examples{CONTENT}{part.name})": part.digest() for part in parts}
         if self.recipe.examples.data and not self.recipe.examples.validation and splits is None:
@@ -111,6 +112,7 @@ class Lesson:
             by_name[HOLD_OUT_RULE] = RULE
         self._train(skill, batches, validation, by_name, console, callbacks)
         skill.folder = self.recipe.out
+        self._export(console)
         return skill
 
     # -- before the training
@@ -247,6 +249,21 @@ class Lesson:
                 model.eval()(**batch.select(slice(0, 1)).inputs)
                 break
         model.train()
+
+    def _try_exports(self, skill: Skill) -> None:
+        """Raise UserError before the training for a layout that the trained model could not be written in."""
+        for way in self.recipe.export:
+            from foveate.tasks.export.ways import try_export
+
+            try_export(skill, way)
+
+    def _export(self, console: Console) -> None:
+        """Write the trained model in the layouts of the recipe, beside what `foveate.load` reads."""
+        for way in self.recipe.export if main_process() else ():
+            from foveate.tasks.export.ways import export_run
+
+            line = export_run(load(self.recipe.out), self.recipe.out, way)
+            console.print(line, markup=False, highlight=False)
 
     def _train(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic
+from typing import Annotated, Any, Generic, Literal
 
 import tyro
 from typing_extensions import TypeVar
@@ -12,6 +12,9 @@ from foveate.errors import UserError, at_least, unknown
 from foveate.files import as_read
 from foveate.forms.form import Form, setting_names
 from foveate.training import Training
+
+ExportFormat = Literal["hf", "onnx", "gguf", "ctranslate2"]
+"""The layouts of other libraries that models of any task may be written in: see `tasks/export/ways.py`."""
 
 E = TypeVar("E", default=Any)
 R = TypeVar("R", default=Any)
@@ -91,6 +94,9 @@ class Recipe(Generic[E, R, W, O, A]):
     updates are merged into the weights; adapter.safetensors has them too."""
     lora_layers: tuple[str, ...] = ("self.query", "self.value")
     """The linear layers that get an update: the ends of their places in the model."""
+    export: tuple[ExportFormat, ...] = ()
+    """Write the trained model for other libraries too, as `foveate export --to` does: into the folder export of the
+    run. What cannot be written so is refused before the training."""
     training: Annotated[Training, tyro.conf.arg(name="")] = field(default_factory=Training)
     architecture: A
     """The preset's sizes, each of which can be changed."""

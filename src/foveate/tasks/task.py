@@ -23,7 +23,7 @@ from foveate.errors import UserError
 from foveate.forms.form import InputForm, OutputForm, setting_names
 from foveate.models.idle_settings import changed_fields, check_settings_act
 from foveate.tasks.examples.data_options import FEWEST, held_out_every
-from foveate.tasks.recipe import PARTS, Examples, Recipe, distribute, plain_values
+from foveate.tasks.recipe import PARTS, Examples, ExportFormat, Recipe, distribute, plain_values
 from foveate.tasks.start.parts import Body, InitFrom
 from foveate.tasks.start.plan import settle
 from foveate.tasks.upgrade import upgrade_recipe
@@ -164,6 +164,7 @@ class Task:
             ("start", Path | None, field(default=None)),
             ("lora", int | None, field(default=None)),
             ("lora_layers", tuple[str, ...], field(default=_default("lora_layers"))),
+            ("export", tuple[ExportFormat, ...], field(default=())),
         ]
         return make_dataclass("Settings", rows)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.keys import llama
-from foveate.interop.layout import ConfigReader, Layout, require_plain
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_plain
 from foveate.models.text.gemma2 import Gemma2Config
 
 _CAPS = {"score_cap": "attn_logit_softcapping", "logit_cap": "final_logit_softcapping"}
@@ -38,7 +38,7 @@ def write_config(config: Gemma2Config) -> dict[str, Any]:
         raise UserError(f"the score_scale {scale} is not 1 / sqrt(N) with a whole number N: it has no public layout")
     return {
         "model_type": "gemma2",
-        "architectures": ["Gemma2ForCausalLM"],
+        "architectures": [causal_class(config, LAYOUT.architectures)],
         **llama.write_fields(config, "hidden_activation"),
         **llama.write_biases(config),
         **llama.write_windows(config),

@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, JoinedTransposed, KeyMap
-from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
+from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, causal_class, require_defaults
 from foveate.models.text.gpt import GPTConfig
 
 LINEAR = {"self.output": "attn.c_proj", "feedforward.inner": "mlp.c_fc", "feedforward.outer": "mlp.c_proj"}
@@ -24,7 +24,13 @@ _AS_IN_THE_PAPER = (*HEAD_FIELDS, "head_width", "layer_scale", "position_join", 
 HEADS = {"words": "lm_head", "text": "score", "tokens": "classifier"}
 """The output layer there, by what it predicts."""
 
-_CLASSES = {"words": "LMHeadModel", "text": "ForSequenceClassification", "tokens": "ForTokenClassification"}
+_FIRST = {"OpenAIGPTLMHeadModel": "words", "OpenAIGPTModel": "words", "OpenAIGPTForSequenceClassification": "text"}
+_SECOND = {
+    "GPT2LMHeadModel": "words",
+    "GPT2Model": "words",
+    "GPT2ForSequenceClassification": "text",
+    "GPT2ForTokenClassification": "tokens",
+}
 
 
 def key_map(config: GPTConfig) -> KeyMap:
@@ -74,8 +80,6 @@ def read_config(values: Mapping[str, Any], where: str) -> GPTConfig:
 
 def write_config(config: GPTConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
-    if config.head == "text" and (config.pooling != "last" or config.label_bias):
-        raise UserError("transformers' GPT gives a text the label of its last token, by a layer without a bias")
     plain = config.positions == "learned" and not config.gated and config.norm_kind == "layer"
     if not plain or not config.bias or config.parallel or config.key_value_heads not in (None, config.heads):
         raise UserError("only a GPT with learned positions, plain attention and layer norms has a public layout")
@@ -89,7 +93,7 @@ def write_config(config: GPTConfig) -> dict[str, Any]:
     kind = {"afn": activation} if first else {"n_inner": config.feedforward, "activation_function": activation}
     return {
         "model_type": "openai-gpt" if first else "gpt2",
-        "architectures": [("OpenAIGPT" if first else "GPT2") + _CLASSES[config.head]],
+        "architectures": [causal_class(config, _FIRST if first else _SECOND)],
         "vocab_size": config.vocabulary,
         **sizes,
         **kind,
@@ -103,15 +107,7 @@ def write_config(config: GPTConfig) -> dict[str, Any]:
 
 LAYOUT = Layout(
     family="gpt",
-    architectures={
-        "GPT2LMHeadModel": "words",
-        "GPT2Model": "words",
-        "GPT2ForSequenceClassification": "text",
-        "GPT2ForTokenClassification": "tokens",
-        "OpenAIGPTLMHeadModel": "words",
-        "OpenAIGPTModel": "words",
-        "OpenAIGPTForSequenceClassification": "text",
-    },
+    architectures={**_SECOND, **_FIRST},
     key_map=key_map,
     read_config=read_config,
     write_config=write_config,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foveate.interop.key_map import Entry, Interleaved, KeyMap, Same
-from foveate.interop.layout import ConfigReader, Layout, require_plain
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_plain
 from foveate.models.text.gpt_j import GPTJConfig
 
 _LAYER = {
@@ -72,7 +72,7 @@ def write_config(config: GPTJConfig) -> dict[str, Any]:
     activations = {ours: name for name, ours in _ACTIVATIONS.items()}
     return {
         "model_type": "gptj",
-        "architectures": ["GPTJForCausalLM"],
+        "architectures": [causal_class(config, LAYOUT.architectures)],
         "vocab_size": config.vocabulary,
         "n_embd": config.width,
         "n_head": config.heads,

@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, JoinedByHead, KeyMap
-from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
+from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, causal_class, require_defaults
 from foveate.interop.rotary_fields import read_rotary, read_share, write_rotary
 from foveate.models.text.gpt_neox import GPTNeoXConfig
 
@@ -67,8 +67,6 @@ def read_config(values: Mapping[str, Any], where: str) -> GPTNeoXConfig:
 
 def write_config(config: GPTNeoXConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
-    if config.head != "words":
-        raise UserError("only a model that predicts words is written in the public layout, not one of labels")
     plain = config.positions == "rotary" and not config.gated and config.norm_kind == "layer"
     if not plain or not config.bias or config.head_width or config.key_value_heads not in (None, config.heads):
         raise UserError("only a GPT-NeoX with rotary positions, plain attention and layer norms has a public layout")
@@ -78,7 +76,7 @@ def write_config(config: GPTNeoXConfig) -> dict[str, Any]:
     activations = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
     return {
         "model_type": "gpt_neox",
-        "architectures": ["GPTNeoXForCausalLM"],
+        "architectures": [causal_class(config, LAYOUT.architectures)],
         "vocab_size": config.vocabulary,
         "hidden_size": config.width,
         "num_attention_heads": config.heads,

@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, KeyMap
-from foveate.interop.layout import ConfigReader, Layout, require_plain
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_plain
 from foveate.interop.rotary_fields import read_rotary, read_share, write_rotary
 from foveate.models.text.llama import LlamaConfig
 
@@ -181,7 +181,7 @@ def read_config(values: Mapping[str, Any], where: str) -> LlamaConfig:
 def write_config(config: LlamaConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
     require_plain(config, LlamaConfig(vocabulary=1), (*FIELDS, *BIASES), "transformers' Llama")
-    own = {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
+    own = {"model_type": "llama", "architectures": [causal_class(config, LAYOUT.architectures)]}
     return {**own, **write_fields(config), **write_biases(config)}
 
 

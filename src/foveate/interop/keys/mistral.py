@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foveate.interop.keys import llama
-from foveate.interop.layout import ConfigReader, Layout, require_plain
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_plain
 from foveate.models.text.mistral import MistralConfig
 
 
@@ -24,7 +24,7 @@ def write_config(config: MistralConfig) -> dict[str, Any]:
     require_plain(config, MistralConfig(vocabulary=1), written, "transformers' Mistral")
     return {
         "model_type": "mistral",
-        "architectures": ["MistralForCausalLM"],
+        "architectures": [causal_class(config, LAYOUT.architectures)],
         **llama.write_fields(config),
         "sliding_window": None if config.window is None else config.window + 1,
     }

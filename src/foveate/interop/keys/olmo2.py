@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foveate.interop.keys import llama
-from foveate.interop.layout import ConfigReader, Layout, require_plain
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_plain
 from foveate.models.text.olmo2 import Olmo2Config
 
 
@@ -20,7 +20,7 @@ def write_config(config: Olmo2Config) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
     written = (*llama.FIELDS, "attention_bias")
     require_plain(config, Olmo2Config(vocabulary=1), written, "transformers' Olmo2")
-    own = {"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"]}
+    own = {"model_type": "olmo2", "architectures": [causal_class(config, LAYOUT.architectures)]}
     return {**own, **llama.write_fields(config), **llama.write_biases(config)}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foveate.interop.key_map import Entry, KeyMap
-from foveate.interop.layout import ConfigReader, Layout, require_plain
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_plain
 from foveate.models.text.opt import OPTConfig
 
 _LAYER = {
@@ -68,7 +68,7 @@ def write_config(config: OPTConfig) -> dict[str, Any]:
     activations = {ours: name for name, ours in _ACTIVATIONS.items()}
     return {
         "model_type": "opt",
-        "architectures": ["OPTForCausalLM"],
+        "architectures": [causal_class(config, LAYOUT.architectures)],
         "vocab_size": config.vocabulary,
         "hidden_size": config.width,
         "word_embed_proj_dim": config.width,

@@ -6,7 +6,7 @@ from typing import Any
 
 from foveate.interop.key_map import Entry, Joined, KeyMap
 from foveate.interop.keys import llama
-from foveate.interop.layout import ConfigReader, Layout, require_plain
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_plain
 from foveate.interop.rotary_fields import read_share
 from foveate.models.text.phi3 import Phi3Config
 
@@ -49,7 +49,7 @@ def write_config(config: Phi3Config) -> dict[str, Any]:
     head_width = config.head_width or config.width // config.heads
     return {
         "model_type": "phi3",
-        "architectures": ["Phi3ForCausalLM"],
+        "architectures": [causal_class(config, LAYOUT.architectures)],
         **llama.write_fields(config),
         "partial_rotary_factor": (config.rotary_width or head_width) / head_width,
         "sliding_window": None if config.window is None else config.window + 1,

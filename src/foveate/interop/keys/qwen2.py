@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foveate.interop.keys import llama
-from foveate.interop.layout import ConfigReader, Layout, require_plain
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_plain
 from foveate.models.text.qwen2 import Qwen2Config
 
 
@@ -27,7 +27,7 @@ def write_config(config: Qwen2Config) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
     written = (*llama.FIELDS, *llama.WINDOWS)
     require_plain(config, Qwen2Config(vocabulary=1), written, "transformers' Qwen2")
-    own = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}
+    own = {"model_type": "qwen2", "architectures": [causal_class(config, LAYOUT.architectures)]}
     return {**own, **llama.write_fields(config), **llama.write_windows(config)}
 
 

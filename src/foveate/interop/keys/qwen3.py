@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate.interop.keys import llama
 from foveate.interop.keys.qwen2 import read_windows
-from foveate.interop.layout import ConfigReader, Layout, require_plain
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_plain
 from foveate.models.text.qwen3 import Qwen3Config
 
 
@@ -22,7 +22,7 @@ def write_config(config: Qwen3Config) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
     written = (*llama.FIELDS, *llama.WINDOWS, "attention_bias")
     require_plain(config, Qwen3Config(vocabulary=1), written, "transformers' Qwen3")
-    own = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}
+    own = {"model_type": "qwen3", "architectures": [causal_class(config, LAYOUT.architectures)]}
     return {**own, **llama.write_fields(config), **llama.write_biases(config), **llama.write_windows(config)}
 
 

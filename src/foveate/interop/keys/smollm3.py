@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foveate.interop.keys import llama
-from foveate.interop.layout import ConfigReader, Layout, require_plain
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_plain
 from foveate.models.text.smollm3 import SmolLM3Config
 
 
@@ -31,7 +31,7 @@ def write_config(config: SmolLM3Config) -> dict[str, Any]:
     turns = config.rotary_layers or (True,)
     return {
         "model_type": "smollm3",
-        "architectures": ["SmolLM3ForCausalLM"],
+        "architectures": [causal_class(config, LAYOUT.architectures)],
         **llama.write_fields(config),
         **llama.write_biases(config),
         **llama.write_windows(config),

@@ -107,8 +107,12 @@ class T5(EncoderDecoder, nn.Module):
     ) -> Output:
         """Logits of the token after each target token. Padding after the end of a target has no effect before it."""
         mask = padding(source_lengths)
+        return self.decode(target, self.encode(source, mask), mask)
+
+    def decode(self, target: Int[Tensor, "B T"], encoded: Float[Tensor, "B S C"], source_mask: Mask) -> Output:
+        """Logits of the token after each target token, of a source that was encoded."""
         x = self.dropout(self.target_embedding(target))
-        return Output(self._logits(self.decoder(x, self.encode(source, mask), mask, self.target_distances)))
+        return Output(self._logits(self.decoder(x, encoded, source_mask, self.target_distances)))
 
     def encode(self, source: Int[Tensor, "B S"], mask: Mask) -> Float[Tensor, "B S C"]:
         """The output of the encoder."""

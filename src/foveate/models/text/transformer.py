@@ -119,7 +119,10 @@ class Transformer(EncoderDecoder, nn.Module):
     ) -> Output:
         """Logits of the token after each target token. Padding after the end of a target has no effect before it."""
         source_mask = padding(source_lengths)
-        encoded = self.encode(source, source_mask)
+        return self.decode(target, self.encode(source, source_mask), source_mask)
+
+    def decode(self, target: Int[Tensor, "B T"], encoded: Float[Tensor, "B S C"], source_mask: Mask) -> Output:
+        """Logits of the token after each target token, of a source that was encoded."""
         x = self.decoder(self._embed_target(target), encoded, source_mask, self.target_distances)
         return Output(self._logits(x))
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from tokenizers import Tokenizer, processors
 
-from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.data.tokens.public_tokenizer import ROLES, PublicTokenizer
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.data.tokens.tokenizers import SubwordTokenizer
 from foveate.errors import UserError
 from foveate.interop.public_folder import public_tensors
@@ -21,11 +21,26 @@ SILENT: tuple[Role, ...] = ("pad", "start", "end")
 """The special tokens that stand for no text."""
 
 
+def writes_words(task: Any) -> bool:
+    """Whether it is a language model, of foveate's or of a Hugging Face folder."""
+    return isinstance(task, Completer | LanguageModel | TunedModel)
+
+
+def export_language_model(task: Any, folder: Path) -> str:
+    """Write the folder of a language model; the class of transformers that opens it.
+
+    Raises UserError for a model that transformers does not have.
+    """
+    as_completer(task).save(folder)
+    return "AutoModelForCausalLM"
+
+
 def as_completer(task: Any) -> Completer:
     """A trained GPT as a public model: its texts begin with the start token. Raises UserError for another model."""
-    if not isinstance(task, LanguageModel | TunedModel):
-        name = getattr(getattr(task, "task", None), "name", "such")
-        raise UserError(f"transformers has no class for the models of `{name}`: they are not exported")
+    if isinstance(task, Completer):
+        return task
+    if not writes_words(task):
+        raise UserError(f"only language models are written so, not those of `{task.task.name}`")
     own = cast(SubwordTokenizer, task.processor.reads.words)
     values = {"bos_token_id": own.special.start, "eos_token_id": own.special.end}
     model = task.model
@@ -39,7 +54,7 @@ def export_gguf(task: Any, out: Path) -> Path:
     """Write model.gguf of a Llama, and return its path. Raises UserError for another model."""
     from foveate.interop.gguf_llama import write_gguf
 
-    completer = task if isinstance(task, Completer) else as_completer(task)
+    completer = as_completer(task)
     model: Any = completer.model
     family = str(completer.description["family"])
     values, state = public_tensors(family, model)
@@ -48,7 +63,7 @@ def export_gguf(task: Any, out: Path) -> Path:
 
 
 def public_tokenizer(
-    own: SubwordTokenizer | BertTokenizer, begin: Sequence[int], end: Sequence[int] = ()
+    own: SubwordTokenizer | TextTokenizer, begin: Sequence[int], end: Sequence[int] = ()
 ) -> PublicTokenizer:
     """A tokenizer of ours as public ones are: with these ids around each text, and special tokens by role."""
     tokenizer, special = own.copy(), own.special
@@ -60,7 +75,7 @@ def public_tokenizer(
 
 
 def public_pair_tokenizer(
-    own: SubwordTokenizer | BertTokenizer, around: Sequence[Sequence[int]], segments: bool
+    own: SubwordTokenizer | TextTokenizer, around: Sequence[Sequence[int]], segments: bool
 ) -> PublicTokenizer:
     """The same for two texts that are read together: with ids before, between and behind them.
 
@@ -83,7 +98,7 @@ def public_pair_tokenizer(
     return found
 
 
-def _with_roles(own: SubwordTokenizer | BertTokenizer, tokenizer: Tokenizer) -> PublicTokenizer:
+def _with_roles(own: SubwordTokenizer | TextTokenizer, tokenizer: Tokenizer) -> PublicTokenizer:
     """The tokenizer with its special tokens by role, those that stand for no text left out of what is decoded."""
     special = own.special
     named = {number: str(tokenizer.id_to_token(number)) for number in special.ids.values()}

@@ -12,8 +12,9 @@ from foveate.forms.public_image import FILE
 from foveate.forms.public_written import PublicTokens
 from foveate.interop.public_folder import is_public, layout_for, write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
+from foveate.tasks.export.folders import TOKENIZERS, copy_files
 from foveate.tasks.export.images import preprocessing
-from foveate.tasks.export.translators import TOKENIZERS, copy_files, generation_values
+from foveate.tasks.export.translators import generation_values
 from foveate.tasks.hf.generation import GENERATION
 from foveate.tasks.hf.image_forms import BLIP_IDS
 from foveate.tasks.skill import Skill

@@ -1,4 +1,4 @@
-"""Trained classifiers of texts or pairs and taggers of words as Hugging Face folders, with the same logits in
+"""Trained models that label, judge or find a part of what they read as Hugging Face folders, with the same logits in
 transformers."""
 
 from collections.abc import Mapping, Sequence
@@ -12,17 +12,21 @@ from torch import nn
 from foveate import models
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
-from foveate.forms.public_text import PublicText
+from foveate.forms.reward import Reward
+from foveate.forms.span import AskedRow, Spans
 from foveate.forms.tagged_words import Tags
 from foveate.forms.text_pair import PairText
-from foveate.interop.public_folder import write_folder
+from foveate.interop.public_folder import is_public, layout_for, write_folder
 from foveate.tasks.completion.exporting import public_pair_tokenizer, public_tokenizer
+from foveate.tasks.export.folders import TOKENIZERS, copy_files, fields_left
 from foveate.tasks.skill import Skill
 
 CLASSES = {
     "classify": "AutoModelForSequenceClassification",
     "pair": "AutoModelForSequenceClassification",
+    "reward": "AutoModelForSequenceClassification",
     "tag": "AutoModelForTokenClassification",
+    "ask": "AutoModelForQuestionAnswering",
 }
 """What transformers opens the models of each task with."""
 
@@ -31,26 +35,31 @@ EXACT = 1e-5
 
 
 def gives_labels(task: Any) -> bool:
-    """Whether it is a trained classifier of texts or of pairs, or a tagger."""
-    trained_here = isinstance(task, Skill) and not isinstance(task.processor.reads, PublicText)
-    return trained_here and task.task.name in CLASSES
+    """Whether it is a model of one of these tasks."""
+    return isinstance(task, Skill) and task.task.name in CLASSES
 
 
 def export_labels(skill: Skill, folder: Path) -> str:
-    """Write the folder of a classifier of texts or of pairs, or a tagger; the class of transformers that opens it.
+    """Write the folder of such a model; the class of transformers that opens it.
 
     Raises UserError for a model that transformers does not have.
     """
     family, model = str(skill.description["family"]), skill.model
-    if family not in ("bert", "gpt"):
-        name = skill.recipe.model
-        raise UserError(f"transformers has no model like {name}: of those with labels, a BERT and a GPT are exported")
+    layout_for(family)
+    if skill.task.name == "pair":
+        model = _pair_as_text(model, family)
+    if skill.folder is not None and is_public(skill.folder):
+        write_folder(folder, family, model, fields_left(skill.folder, family, model))
+        copy_files(skill.folder, folder, TOKENIZERS)
+        return CLASSES[skill.task.name]
     tokenizer = _tokenizer(skill)
-    values = {**_labels(_label_names(skill)), "pad_token_id": tokenizer.special.pad}
-    if family == "gpt":
-        write_folder(folder, family, _without_label_bias(model), values)
+    values = {**_outputs(skill.processor.writes), "pad_token_id": tokenizer.special.ids.get("pad")}
+    if family == "bert":
+        write_bert(folder, model, values)
     else:
-        write_bert(folder, _pair_as_text(model) if skill.task.name == "pair" else model, values)
+        write_folder(folder, family, _without_label_bias(model, family), values)
+    if family == "xlnet":
+        tokenizer.config["padding_side"] = "left"  # transformers labels a text by its last column
     tokenizer.write_folder(folder)
     return CLASSES[skill.task.name]
 
@@ -71,12 +80,18 @@ def _tokenizer(skill: Skill) -> PublicTokenizer:
     reads: Any = skill.processor.reads
     if isinstance(reads, PairText):
         return public_pair_tokenizer(reads.tokenizer, reads.signs, reads.segments)
+    if isinstance(reads, AskedRow):
+        return public_pair_tokenizer(reads.tokenizer, reads.tokenizer.around_pairs, reads.segments)
     return public_tokenizer(reads.tokenizer, *reads.around)
 
 
-def _label_names(skill: Skill) -> list[str]:
-    writes = skill.processor.writes
-    return list(writes.lexicon.tags if isinstance(writes, Tags) else writes.labels)
+def _outputs(writes: Any) -> dict[str, Any]:
+    """What `config.json` says of the logits: the names of labels, or that one is a number."""
+    if isinstance(writes, Spans):
+        return {}
+    if isinstance(writes, Reward):
+        return {**_labels(["reward"]), "problem_type": "regression"}
+    return _labels(list(writes.lexicon.tags if isinstance(writes, Tags) else writes.labels))
 
 
 def _labels(names: Sequence[str]) -> dict[str, Any]:
@@ -86,32 +101,33 @@ def _labels(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _pair_as_text(model: nn.Module) -> nn.Module:
-    """The same BERT with the head of a text, which has the same layers: transformers labels pairs with it too."""
-    made = models.build("bert", replace(cast(Any, model).config, head="text"))
+def _pair_as_text(model: nn.Module, family: str) -> nn.Module:
+    """The same model with the head of a text, which has the same layers: transformers labels pairs with it too."""
+    made = models.build(family, replace(cast(Any, model).config, head="text"))
     made.load_state_dict(model.state_dict())
     return made.eval()
 
 
-def _without_label_bias(model: nn.Module) -> nn.Module:
-    """The same GPT with the bias of its labels in the bias of the norm before it, which nothing else reads.
+def _without_label_bias(model: nn.Module, family: str) -> nn.Module:
+    """Of a language model that labels a text, the same with the bias of its labels in that of the norm before it, which
+    nothing else reads, where the norm has one.
 
     Raises UserError if no bias of the norm gives the same logits: there are more labels than the model is wide.
     """
     config: Any = model.config
-    if not config.label_bias:
+    if config.head != "text" or not getattr(config, "label_bias", False):
         return model
     state = dict(model.state_dict())
-    bias, weight = state.pop("output.bias").double(), state["output.weight"].double()
     norm = (
         "stack.norm.bias" if config.norm == "pre" else f"stack.blocks.{config.layers - 1}.around_feedforward.norm.bias"
     )
-    if norm not in state:
-        raise UserError("only a GPT with layer norms has a public layout")
+    if norm not in state or config.pooling != "last":
+        return model
+    bias, weight = state.pop("output.bias").double(), state["output.weight"].double()
     change = torch.linalg.pinv(weight) @ bias
     if not torch.allclose(weight @ change, bias, atol=EXACT, rtol=0):
         raise UserError(f"transformers' GPT has no bias for labels, and {len(bias)} labels need one at this width")
     state[norm] = (state[norm].double() + change).to(state[norm].dtype)
-    made = models.build("gpt", replace(config, label_bias=False))
+    made = models.build(family, replace(config, label_bias=False))
     made.load_state_dict(state)
     return made.eval()

@@ -14,11 +14,13 @@ from foveate.interop.onnx import Sample, export_onnx
 from foveate.nn import longest_sequence
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
+from foveate.tasks.export.onnx_translators import ABOUT, translator_to_onnx
 from foveate.tasks.hf.fillers import WordFiller
 from foveate.tasks.language_model import LanguageModel
 from foveate.tasks.skill import Skill
+from foveate.tasks.translator import Translator
 
-MODEL, ABOUT = "model.onnx", "onnx.json"
+MODEL = "model.onnx"
 
 ONE_TEXT = ("classify", "embed")
 """Tasks whose models read one text as a whole."""
@@ -33,9 +35,10 @@ def export_to_onnx(task: Any, out: Path) -> float:
     Returns the greatest difference of onnxruntime's logits from PyTorch's. Raises UserError for a model that cannot be
     written so.
     """
+    if isinstance(task, Translator):
+        return translator_to_onnx(task, out)
     if isinstance(task, LanguageModel):
         task = as_completer(task)
-    out.mkdir(parents=True, exist_ok=True)
     model = task.model.to("cpu")
     make = _inputs(task)
     sizes = [(3, 31), (1, 1), (2, LONGEST)]
@@ -43,6 +46,7 @@ def export_to_onnx(task: Any, out: Path) -> float:
         sizes = [(3, max(2, int(most) - 2)), (1, 1), (2, int(most))]
     first, *others = (make(*size) for size in sizes)
     free = {name: {0: "batch"} | ({1: "length"} if name == "tokens" else {}) for name in first}
+    out.mkdir(parents=True, exist_ok=True)
     worst = export_onnx(model, Sample(first, free), others, out / MODEL)
     processor = getattr(task, "processor", None)
     places = (task, processor, getattr(processor, "reads", None))
@@ -79,7 +83,9 @@ def _inputs(task: Any) -> Callable[[int, int], dict[str, Tensor]]:
         sizes = task.processor.sizes()
         shape = sizes["channels"], sizes["image_size"], sizes["image_size"]
         return lambda rows, length: {"pixels": torch.randn(rows, *shape, generator=random)}
-    raise UserError("only language models, BERTs with one text, and classifiers of images are written as ONNX")
+    raise UserError(
+        "only language models, translators, BERTs with one text, and classifiers of images are written as ONNX"
+    )
 
 
 def _tokens(model: Any, rows: int, length: int, random: torch.Generator) -> Tensor:

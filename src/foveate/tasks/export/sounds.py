@@ -42,8 +42,8 @@ def export_sounds(skill: Skill, folder: Path) -> str:
     settings = _preprocessing(reads)
     if settings is None:
         raise UserError(
-            f"{skill.name} reads spectrograms that transformers does not make: one that began from a Hugging Face "
-            "folder is exported (--from)"
+            f"this {skill.recipe.model} reads spectrograms that transformers does not make: one that began from a "
+            "Hugging Face folder is exported (--from)"
         )
     write_folder(folder, family, skill.model.to("cpu"), _more(writes))
     _write(folder / PREPROCESSOR, {"feature_extractor_type": layout.feature_extractor, **settings})

@@ -1,7 +1,6 @@
 """Translators as Hugging Face folders, with the same logits and the same beam search in transformers."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from foveate import models, run_dir
+from foveate import models
 from foveate.data.tokens.piece_tokenizer import PieceTokenizer
 from foveate.data.tokens.public_tokenizer import ROLES, PublicTokenizer
 from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.decoding import Decoding
 from foveate.decoding.token_rules import TokenRules
 from foveate.errors import UserError
-from foveate.files import read_json, written
+from foveate.files import written
 from foveate.interop.public_folder import is_public, layout_for, write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
+from foveate.tasks.export.folders import TOKENIZERS, copy_files, fields_left
 from foveate.tasks.hf.generation import GENERATION
 from foveate.tasks.hf.translation_tokenizers import TARGET
 from foveate.tasks.hf.translators import PublicTranslator
@@ -29,12 +29,6 @@ OPENS = "AutoModelForSeq2SeqLM"
 
 LONGEST = 512
 """Tokens of an output at most, where the settings of decoding go by the length of the source."""
-
-TOKENIZERS = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json"),
-    *("target_vocab.json", "merges.txt", "source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model"),
-)
-"""Files of a folder that its tokenizer is made from."""
 
 EARLY = {"yes": True, "no": False, "never": "never", None: False}
 
@@ -56,9 +50,7 @@ def export_translator(skill: Translator, folder: Path) -> str:
     layout_for(family).write_config(model.config)
     if isinstance(skill, PublicTranslator):
         assert skill.folder is not None
-        values = read_json(skill.folder / run_dir.CONFIG)
-        written_again = layout_for(family).write_config(model.config).keys() - {"model_type", "architectures"}
-        write_folder(folder, family, model, {name: values[name] for name in values.keys() - written_again})
+        write_folder(folder, family, model, fields_left(skill.folder, family, model))
         copy_files(skill.folder, folder, (*TOKENIZERS, GENERATION))
         return OPENS
     writes = skill.processor.writes
@@ -137,10 +129,3 @@ def _tokenizers(skill: Translator) -> Path | tuple[PublicTokenizer, PublicTokeni
         raise UserError(f"the pieces of SentencePiece are in the files of {start}, which is not there any more")
     named = {ROLES[role]: str(source.copy().id_to_token(number)) for role, number in target.special.ids.items()}
     return PublicTokenizer(source.copy(), named), None
-
-
-def copy_files(source: Path, folder: Path, names: tuple[str, ...]) -> None:
-    """Copy the files that there are."""
-    for name in names:
-        if (source / name).is_file():
-            shutil.copyfile(source / name, folder / name)

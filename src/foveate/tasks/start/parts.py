@@ -199,7 +199,10 @@ class Body(InitFrom):
         if as_it_is:
             recipe.model = start.preset
         if recipe.model == start.trained_as or (as_it_is and start.run is None):
-            recipe.architecture = start.sizes | dict(recipe.architecture or {})
+            own = start.sizes
+            if start.run is None and hasattr(start.config, "label_bias"):  # as transformers has it, for the way back
+                own["label_bias"] = recipe.page.head == "tokens"
+            recipe.architecture = own | dict(recipe.architecture or {})
             size = getattr(start.config, "image_size", None)
             if size is not None and hasattr(recipe, "take_settings"):
                 recipe.take_settings({"reads": {"size": size}}, ("size",), left_open=True)
