@@ -2,7 +2,7 @@
 
 from foveate.sight.changer import change
 from foveate.sight.changes import Change, Flatten, Knock, Patch, Redirect, Scale, Sharpen
-from foveate.sight.effects import Effects, effects
+from foveate.sight.effects import Effects, KeyEffects, effects, key_effects
 from foveate.sight.layouts import Grid, Windows
 from foveate.sight.look import look
 from foveate.sight.sight import Sight
@@ -13,6 +13,7 @@ __all__ = [
     "Effects",
     "Flatten",
     "Grid",
+    "KeyEffects",
     "Knock",
     "Patch",
     "Redirect",
@@ -23,5 +24,6 @@ __all__ = [
     "Windows",
     "change",
     "effects",
+    "key_effects",
     "look",
 ]
