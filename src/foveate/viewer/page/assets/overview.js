@@ -14,7 +14,9 @@ class Overview {
     this.element.addEventListener("pointerover", (event) => this.tell(event.target));
     this.element.addEventListener("pointerleave", () => this.light(null));
     const groups = this.groups().map(([name, sites]) => this.group(name, sites));
-    this.element.append(this.intro(), make("div", { class: "groups" }, ...groups));
+    const { effects } = page.overview;
+    this.effects = effects ? new EffectTable(page, effects) : null;
+    this.element.append(this.intro(), make("div", { class: "groups" }, ...(effects ? [this.effects.element] : []), ...groups));
     const fit = ({ target, contentRect }) => this.fit(target, contentRect.width);
     this.fits = new ResizeObserver((entries) => entries.forEach(fit));
     groups.forEach((group) => this.fits.observe(group));
@@ -166,6 +168,7 @@ class Overview {
       each.querySelectorAll(".thumb").forEach((thumb, head) => this.paintHead(thumb, head, maps));
     }
     this.tellScale();
+    this.effects?.paint();
     markHeads(this);
   }
 
