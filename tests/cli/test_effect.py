@@ -9,6 +9,7 @@ from small import Trained
 
 import foveate
 from foveate.cli import main
+from foveate.sight import Scale
 from foveate.viewer import page
 
 tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not installed")
@@ -66,6 +67,17 @@ def test_a_translator(trained: Trained, capsys: pytest.CaptureFixture) -> None:
 def test_some_sites(gpt2: Path, capsys: pytest.CaptureFixture) -> None:
     (line,) = output(capsys, gpt2, "the keeper lit", "--sites", "*.1.attn", "*blocks.1*", "--json")
     assert len({one["site"] for one in json.loads(line)["heads"]}) == 1
+
+
+def test_a_skill_answers_as_its_changed_model_does(trained: Trained) -> None:
+    """And not as the copy that was laid out for the CPU before."""
+    skill = foveate.load(trained.folder)
+    whole = skill("red cat")
+    with foveate.change(skill.model, {"*": Scale(0.0)}):
+        without = skill("red cat")
+        assert skill(["red cat", "blue dog"] * 20)[0].log_prob == pytest.approx(without.log_prob, abs=1e-4)
+    assert abs(without.log_prob - whole.log_prob) > 1e-3
+    assert skill("red cat").log_prob == pytest.approx(whole.log_prob, abs=1e-5)
 
 
 @pytest.mark.parametrize(

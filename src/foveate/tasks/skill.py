@@ -28,6 +28,7 @@ from foveate.forms.processor import Processor
 from foveate.forms.truncation import FittedText, fit, most_positions
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.interop.public_folder import is_public
+from foveate.sight.changer import is_changed
 from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows
 from foveate.tasks.looking import Looking
 from foveate.tasks.recipe import Recipe
@@ -148,7 +149,8 @@ class Skill(Looking):
         model = self._in_use(len(prepared), options)
         usual = PLACES.get(self.device.type, OTHER_DEVICES)
         budget = reads.places_on_cpu if self.device.type == "cpu" and reads.places_on_cpu else usual
-        at_once = 1 if self.folder is None else writes.at_once(self.device)
+        in_turn = self.folder is None or is_changed(self.model)  # a change acts in the thread that has opened it
+        at_once = 1 if in_turn else writes.at_once(self.device)
         groups = even_groups(np.argsort(-places, kind="stable"), places, budget, at_once)
         own = ([prepared[row] for row in group.tolist()] for group in groups)
         batches = ((some, self.on_device(reads.tensors(some)[0])) for some in own)
@@ -211,6 +213,8 @@ class Skill(Looking):
         reads, writes = self.processor.reads, self.processor.writes
         precision: Any = getattr(options, "precision", "float32")
         trained = self.folder is not None
+        if is_changed(self.model):
+            return self.model
         least = min(reads.worth_optimizing, writes.worth_optimizing if trained else math.inf)
         if precision == "float32" and (self.device.type != "cpu" or self.model.training or count < least):
             return self.model

@@ -131,7 +131,8 @@ class Overview {
       thumb.dataset.head = head;
       thumb.append(make("canvas", { "aria-hidden": "true" }));
       if (isMean(site, head)) thumb.append(make("span", { class: "thumb-name", "aria-hidden": "true" }, "mean"));
-      thumb.addEventListener("click", () => this.page.open(place, head));
+      thumb.addEventListener("click", (event) => (event.shiftKey && this.page.remove(place, head)) || this.page.open(place, head));
+      thumb.classList.toggle("removed-head", this.page.removed(place, head));
       maps.append(thumb);
     }
     const label = make(
