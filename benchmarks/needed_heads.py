@@ -1,6 +1,6 @@
 """Do models need the heads that align? Whisper's alignment heads, and a translator's heads that look at its source.
 
-    python benchmarks/needed_heads.py whisper --sounds 24 --draws 3
+    python benchmarks/needed_heads.py whisper --sounds 20 --draws 3
     foveate demo && python benchmarks/needed_heads.py translator runs/demo/transformer-tiny
 
 Whisper tiny.en comes with a list of its heads that follow the sound (the openai/whisper repository made it by hand).
@@ -70,7 +70,8 @@ def whisper(settings: Settings) -> list[dict[str, Any]]:
     """Errors and log-probabilities without the alignment heads, and without others."""
     skill: Any = foveate.load(locate("whisper-tiny.en"))
     writes = skill.processor.writes
-    examples = [*open_prompts("en", print).test][: settings.examples]
+    usable = [one for one in open_prompts("en", print).test if one.seconds <= 30]
+    examples = usable[: settings.examples]
     reads = [skill.read(read_input(str(one.path), skill.takes), 4096) for one in examples]
     right = [plain_words(one.label).split() for one in examples]
     aligned: list[Head] = [(f"decoder.{layer}.cross", head) for layer, head in writes.values["alignment_heads"]]

@@ -39,7 +39,7 @@ class Overview {
     const { title, notes, sites } = this.page.overview;
     const real = sites.filter(({ rollout }) => !rollout);
     const heads = real.reduce((sum, site) => sum + site.heads, 0);
-    const told = `${counted(heads, "head")} at ${counted(real.length, "site")}. Choose one to see its weights.`;
+    const told = `${counted(heads, "head")} at ${counted(real.length, "site")}. Choose one to see its weights${this.page.source.removing?.possible() ? "; shift and a click remove it" : ""}.`;
     this.scale = make("div", {});
     this.marked = make("p", { class: "muted marked" });
     const intro = make(
