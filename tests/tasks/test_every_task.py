@@ -31,7 +31,7 @@ from foveate.forms.blanks import FilledBlanks
 from foveate.forms.form import setting_names
 from foveate.forms.inputs import add_question, read_input
 from foveate.forms.rewriting import Rewritten
-from foveate.forms.scored import Scored
+from foveate.forms.scored import ScoredForm
 from foveate.run_dir import CONFIG, WEIGHTS
 from foveate.sight import Scale
 from foveate.tasks import TASKS, find_task
@@ -321,7 +321,7 @@ def test_effect(attending: Trained, command: Command) -> None:
     """What an answer needs, of every model whose answers have a score: measured in a batch as alone."""
     given, writes = look_inputs(attending), attending.skill.processor.writes
     ended = command("effect", attending.folder, *given, "--json", "--exact", "3")
-    if not isinstance(writes, Scored):
+    if not isinstance(writes, ScoredForm):
         assert ended.error.endswith("its answers have no probability that a head could change")
         assert attending.task.name in WITHOUT_SCORE
         return

@@ -27,7 +27,7 @@ from foveate.forms.form import Changes, Form, Learned, MapRow, Naming, OutputFor
 from foveate.forms.grids import GridFinder
 from foveate.forms.processor import Processor
 from foveate.forms.prose import ReadProse, watch
-from foveate.forms.scored import Scored
+from foveate.forms.scored import ScoredForm
 from foveate.forms.written import require_tokenizer
 from foveate.sight import Sight
 
@@ -223,7 +223,7 @@ class ReadBlanks(OpenWords, ReadProse):
 
 
 @dataclass
-class FilledBlanks(Scored, OpenWords, OutputForm):
+class FilledBlanks(ScoredForm, OpenWords, OutputForm):
     """The words at the blanks."""
 
     options: ClassVar[type[Any]] = FillOptions

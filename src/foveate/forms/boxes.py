@@ -24,7 +24,7 @@ from foveate.forms.form import Changes, Fit, Learned, MapRow, OutputForm
 from foveate.forms.image import Fitted
 from foveate.forms.label import count_labels
 from foveate.forms.naming import DecoderNames, token_names
-from foveate.forms.scored import Scored, label_numbers
+from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.metrics.detection import ScoredBoxes, detection_metrics
 from foveate.nn import box_corners
 from foveate.viewer.marks import Mark
@@ -104,7 +104,7 @@ class BoxesAnswer(Answer):
 
 
 @dataclass
-class Boxes(Scored, OutputForm):
+class Boxes(ScoredForm, OutputForm):
     """Objects: targets `boxes` (B, K, 4), as shares of the image, and `labels` (B, K), with IGNORE for padding.
 
     Outputs have logits (B, Q, N), perhaps with one more of no object, and `boxes` (B, Q, 4). With `denoising` groups

@@ -27,7 +27,7 @@ from foveate.forms.form import Changes, MapRow, Naming, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.question import ImageText, ImageWithText
-from foveate.forms.scored import Scored
+from foveate.forms.scored import ScoredForm
 from foveate.metrics.retrieval import AMONG, as_shares, ranks_in_hundreds
 
 
@@ -98,7 +98,7 @@ class FitAnswer(Answer):
 
 
 @dataclass
-class CaptionFit(Scored, CaptionWords, OutputForm):
+class CaptionFit(ScoredForm, CaptionWords, OutputForm):
     """The cosine of an image and a caption: inputs `tokens` (B, S) and `lengths` (B,), and labels (B, 1).
 
     A label is the number of the first equal caption of the batch. An image with several captions makes a row for each.

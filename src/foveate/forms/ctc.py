@@ -23,7 +23,7 @@ from foveate.data.tokens.spelling import Spelling
 from foveate.errors import UserError
 from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Learned, MapRow, OutputForm
-from foveate.forms.scored import Scored, ctc_score
+from foveate.forms.scored import ScoredForm, ctc_score
 from foveate.forms.sound import Heard
 from foveate.forms.transcripts import CutOptions, StreamOptions, TranscriptAnswer, TranscriptForm, check_no_language
 from foveate.forms.word_times import TimedWord
@@ -40,7 +40,7 @@ class SpelledAnswer(TranscriptAnswer):
 
 
 @dataclass
-class SpelledTranscript(Scored, TranscriptForm, OutputForm):
+class SpelledTranscript(ScoredForm, TranscriptForm, OutputForm):
     """The characters of what is said, which a model gives places of a sound: targets `labels` (B, T), and the `blank`
     of each row."""
 

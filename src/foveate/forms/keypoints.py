@@ -20,7 +20,7 @@ from foveate.forms.boxes import ShowObjects
 from foveate.forms.form import Changes, Fit, Learned, MapRow, OutputForm
 from foveate.forms.image import Fitted
 from foveate.forms.naming import DecoderNames, token_names
-from foveate.forms.scored import Scored, label_numbers
+from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.metrics.keypoints import point_metrics
 from foveate.viewer.marks import Mark
 
@@ -74,7 +74,7 @@ class PointsAnswer(Answer):
 
 
 @dataclass
-class Keypoints(Scored, OutputForm):
+class Keypoints(ScoredForm, OutputForm):
     """Named points: targets `points` (B, K, 2), as shares of the image, and `labels` (B, K), 0 for a point that is in
     the image, IGNORE for one that is not. Outputs have logits (B, K), `points` and their `spread` (B, K)."""
 

@@ -17,7 +17,7 @@ from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Learned, MapRow, OutputForm
-from foveate.forms.scored import Scored, label_numbers
+from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.interop.layout import Scores
 from foveate.metrics.classification import accuracy, macro_f1
 
@@ -100,7 +100,7 @@ class NumbersAnswer(Answer):
 
 
 @dataclass
-class Label(Scored, OutputForm):
+class Label(ScoredForm, OutputForm):
     """One of several labels: targets `labels` (B, 1), and outputs with logits (B, N) or (B, 1, N)."""
 
     options: ClassVar[type[Any]] = ShowLabels

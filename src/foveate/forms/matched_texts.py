@@ -25,7 +25,7 @@ from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import token_names
 from foveate.forms.processor import PreparedExample, Processor, RowProcessor
-from foveate.forms.scored import Scored, label_numbers
+from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.forms.translation import SOURCE_TOKENIZER, TARGET_TOKENIZER, SourceText
 from foveate.forms.written import require_tokenizer
 from foveate.metrics.classification import accuracy, macro_f1, roc_auc
@@ -217,7 +217,7 @@ class MatchAnswer(Answer):
 
 
 @dataclass
-class Match(Scored, OutputForm):
+class Match(ScoredForm, OutputForm):
     """Whether two texts belong together: logits of "no" and "yes" (B, 1, 2).
 
     In training each pair is once as it is, and once with another target of its batch. That has about the same length,

@@ -19,7 +19,7 @@ from foveate.forms.compared_text import ComparedText, regrouped
 from foveate.forms.form import Changes, MapRow, OutputForm
 from foveate.forms.label import pooled_row
 from foveate.forms.processor import PreparedExample, Processor
-from foveate.forms.scored import Scored
+from foveate.forms.scored import ScoredForm
 from foveate.forms.text import PreparedBuckets, nothing_fits
 
 
@@ -90,7 +90,7 @@ class RewardAnswer(Answer):
 
 
 @dataclass
-class Reward(Scored, OutputForm):
+class Reward(ScoredForm, OutputForm):
     """A number for a text: outputs with logits (2B, 1), a better text's and behind it the worse one's."""
 
     def sizes(self) -> dict[str, int]:

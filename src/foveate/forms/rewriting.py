@@ -27,7 +27,7 @@ from foveate.forms.grids import GridFinder
 from foveate.forms.naming import Naming, token_names
 from foveate.forms.processor import PreparedExample, Processor, RowProcessor
 from foveate.forms.prose import ReadProse, row_buckets
-from foveate.forms.scored import Scored
+from foveate.forms.scored import ScoredForm
 from foveate.forms.written import WriteOptions, Written, WrittenAnswer, require_tokenizer
 from foveate.metrics.reconstruction import fidelity
 from foveate.sight import Sight
@@ -319,7 +319,7 @@ class Rewritten(Written):
         return labels
 
     def named(self, text: str, answer: Any) -> Any:
-        return Scored.named(self, text, answer)
+        return ScoredForm.named(self, text, answer)
 
     def scored_answer(self, labels: Tensor, answer: Any) -> str:
         return "the same again"

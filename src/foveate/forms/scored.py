@@ -15,7 +15,7 @@ from foveate.contracts import IGNORE, Output
 from foveate.errors import UserError, quoted, unknown
 
 
-class Scored:
+class ScoredForm:
     """A form whose answers have a score. By default it is their log-probability in nats: the sum over the places of the
     output, each of which has a label."""
 
@@ -50,7 +50,7 @@ class Scored:
         return sums / counts.sum() if self.mean_of_places else sums
 
 
-class MostLikely(Scored):
+class MostLikely(ScoredForm):
     """A form whose answer is the most probable label of each place, such as that of each pixel."""
 
     mean_of_places = True
@@ -60,7 +60,7 @@ class MostLikely(Scored):
         return output.logits.argmax(-1)
 
 
-class NextToken(Scored):
+class NextToken(ScoredForm):
     """A form that goes on with a text: what is scored is the next token."""
 
     tokenizer: Any

@@ -27,7 +27,7 @@ from foveate.forms.grids import GridFinder
 from foveate.forms.naming import single_input_names, token_names
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.question import answer_metrics, answers_by_question
-from foveate.forms.scored import Scored
+from foveate.forms.scored import ScoredForm
 from foveate.forms.text import PreparedBuckets, nothing_fits
 from foveate.forms.text_question import AskedText, AskOptions, PassageQuestion
 from foveate.viewer import Alignment, plot_alignments
@@ -215,7 +215,7 @@ class SpanAnswer(Answer):
 
 
 @dataclass
-class Spans(Scored, OutputForm):
+class Spans(ScoredForm, OutputForm):
     """A span of the text: targets `labels` (B, 2), the places of its first and last token, and outputs with logits
     (B, 2, T)."""
 

@@ -35,7 +35,7 @@ from foveate.forms.form import Changes, InputForm, Learned, MapRow, Naming, Outp
 from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import DecoderNames, token_names
-from foveate.forms.scored import Scored
+from foveate.forms.scored import ScoredForm
 from foveate.forms.sound_files import choose_log_mel
 from foveate.sight import Sight
 from foveate.special_tokens import LEARNED
@@ -204,7 +204,7 @@ class Said(Answer):
 
 
 @dataclass
-class Speech(Scored, OutputForm):
+class Speech(ScoredForm, OutputForm):
     """Audio tokens: inputs `target` (B, T) and targets `labels` (B, T)."""
 
     options: ClassVar[type[Any]] = SpeakOptions

@@ -30,7 +30,7 @@ from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Learned, MapRow, OutputForm
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.read_text import ASKED, ReadText, unknown_note
-from foveate.forms.scored import Scored, label_numbers
+from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.forms.text import PreparedBuckets, nothing_fits
 from foveate.metrics.classification import accuracy, macro_f1
 from foveate.sight import Sight
@@ -263,7 +263,7 @@ def tags_of(answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> list[s
 
 
 @dataclass
-class Tags(Scored, OutputForm):
+class Tags(ScoredForm, OutputForm):
     """A tag for each word: targets `labels` (B, W), those of padding IGNORE, and outputs with logits (B, W, N)."""
 
     rare_kinds: ClassVar[bool] = True

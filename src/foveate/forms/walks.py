@@ -26,7 +26,7 @@ from foveate.forms.answers import Answer
 from foveate.forms.form import Changes, Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
-from foveate.forms.scored import Scored
+from foveate.forms.scored import ScoredForm
 from foveate.forms.world import PreparedDirections
 from foveate.metrics.acting import arrivals
 
@@ -110,7 +110,7 @@ class Walked(Answer):
 
 
 @dataclass
-class MapActions(Scored, OutputForm):
+class MapActions(ScoredForm, OutputForm):
     """The actions of a walk: inputs `features` (B, T, F), what is seen before each, and targets `labels` (B, T)."""
 
     options: ClassVar[type[Any]] = WalkOptions

@@ -33,7 +33,7 @@ from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Form, Learned, MapRow, OutputForm
 from foveate.forms.naming import DecoderNames, token_names
-from foveate.forms.scored import Scored
+from foveate.forms.scored import ScoredForm
 from foveate.inference.cpu import Precision
 from foveate.sight import Sight
 from foveate.training.settings import check_seed
@@ -89,7 +89,7 @@ class WrittenAnswer(Answer):
 
 
 @dataclass
-class Written(Scored, OutputForm):
+class Written(ScoredForm, OutputForm):
     """A text: inputs `target` (B, T), beginning with the start token, and `target_lengths` (B,); labels (B, T) are the
     target one place on, with its end, then IGNORE.
 

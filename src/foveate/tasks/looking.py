@@ -14,7 +14,7 @@ from foveate.forms.checks import check_position_count
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
 from foveate.forms.image import map_weights
 from foveate.forms.inputs import check_length, make_title
-from foveate.forms.scored import Scored
+from foveate.forms.scored import ScoredForm
 from foveate.nn import attends
 from foveate.sight import Sight
 from foveate.tasks.effects import EXACT, measure_effects
@@ -74,7 +74,7 @@ class Looking:
         kind measured; None measures all. Raises UserError where the model does not attend or its answers have no score.
         """
         writes = self.processor.writes
-        if not isinstance(writes, Scored):
+        if not isinstance(writes, ScoredForm):
             raise UserError(f"{self.name}: its answers have no probability that a head could change")
         read = self.read(given, max_length)
         answer = read.answer if target is None else writes.named(target, read.answer)
