@@ -57,6 +57,7 @@ LEAST = {
     "finish": 1,
     "demo": 5,
     "look": 7,
+    "effect": 11,
     "explore": 6,
     "export": 3,
     "bench": 4,

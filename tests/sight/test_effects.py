@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 import foveate
 from foveate.errors import UserError
-from foveate.sight import Scale, change, effects
+from foveate.sight import Knock, Redirect, Scale, change, effects, key_effects
 
 transformers = pytest.importorskip("transformers")
 
@@ -83,3 +83,49 @@ def test_numbers_that_cannot_be_used() -> None:
         effects(model, lambda: model(*inputs).logits)
     with pytest.raises(UserError, match="no module that attends has a path like third"):
         effects(model, lambda: model(*inputs).logits.sum(), sites="third")
+
+
+@pytest.mark.parametrize("made", [translator, gpt])
+def test_copies_of_a_batch_are_changed_one_by_one(made) -> None:
+    model, inputs = made()
+    model.double()
+
+    def numbers(count: int) -> Tensor:
+        return model(*(torch.cat([one] * count) for one in inputs)).logits[:, -1].log_softmax(-1)[:, 5]
+
+    for of in ("heads", "sites"):
+        alone, together = (effects(model, lambda: numbers(1), exact=None, of=of, **way) for way in ways(numbers))
+        assert together.exact.keys() == alone.exact.keys()
+        assert [*together.exact.values()] == pytest.approx([*alone.exact.values()], abs=1e-6)
+    assert max(map(abs, alone.exact.values())) > 1e-3
+
+
+def ways(numbers) -> list[dict]:
+    return [{}, {"copies": numbers, "at_once": 5}]
+
+
+@pytest.mark.parametrize("made", [translator, gpt])
+def test_every_key(made) -> None:
+    """Keys against models that do not see them, and estimates against small changes of their weights."""
+    model, inputs = made()
+    model.double()
+    sites = ["*encoder.*", "*.cross"] if len(inputs) > 1 else ["*"]
+
+    def numbers(count: int) -> Tensor:
+        return model(*(torch.cat([one] * count) for one in inputs)).logits[:, -1].log_softmax(-1)[:, 5]
+
+    whole = float(numbers(1).detach())
+    for way in ways(numbers):
+        found = key_effects(model, lambda: numbers(1), sites, exact=None, **way)
+        assert found.value == pytest.approx(whole, abs=1e-5)
+        assert found.exact.keys() == set(range(9))
+        assert found.estimates.any()
+        for key, effect in found.exact.items():
+            with torch.no_grad(), change(model, dict.fromkeys(sites, Knock(keys=[key]))):
+                assert effect == pytest.approx(float(numbers(1)) - whole, abs=1e-5)
+        keys, share = [*range(9)], 1 - 1e-6
+        for key in keys:
+            redirect = Redirect([one for one in keys if one != key], others=share)
+            with torch.no_grad(), change(model, dict.fromkeys(sites, redirect)):
+                slope = (float(numbers(1)) - whole) / (1 - share)
+            assert found.estimates[key] == pytest.approx(slope, abs=1e-3)

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
@@ -28,8 +29,11 @@ from foveate.errors import UserError, printable
 from foveate.forms.answers import Answer, Failure
 from foveate.forms.blanks import FilledBlanks
 from foveate.forms.form import setting_names
+from foveate.forms.inputs import add_question, read_input
 from foveate.forms.rewriting import Rewritten
+from foveate.forms.scored import ScoredForm
 from foveate.run_dir import CONFIG, WEIGHTS
+from foveate.sight import Scale
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.learning import learn
 from foveate.tasks.recipe import Recipe
@@ -37,8 +41,12 @@ from foveate.tasks.skill import Skill
 from foveate.tasks.task import Task
 from foveate.tensor_files import read_tensors
 from foveate.training import Interrupted, read_rows
+from foveate.viewer.page import read as read_page
 
 STEPS = 3
+
+WITHOUT_SCORE = {"embed", "draw", "gan", "control"}
+"""Tasks whose answers have no probability: vectors, drawings, and what an agent does in a world of its own."""
 
 
 def smallest(task: Task, families: tuple[str, ...] = (), attending: bool = False) -> models.Preset:
@@ -132,6 +140,24 @@ class Trained:
         reads = self.skill.processor.reads
         places = dict.fromkeys(map(reads.place, self.task.read(self.made.data, self.skill.recipe)))
         return [*places][:2]
+
+    def check_effects(self, found: dict[str, Any]) -> None:
+        """The measured effects, against what the model says that is changed from outside."""
+        writes, (given, *question) = self.skill.processor.writes, look_inputs(self)
+        takes = self.skill.takes
+        read = self.skill.read(add_question(read_input(given, takes), *(question or [None]), takes), 4096)
+        inputs = self.skill.on_device(read.inputs)
+        labels = writes.scored_labels(self.skill.forward(inputs), read.answer)
+
+        def score() -> float:
+            return float(writes.score(self.skill.forward(inputs), labels))
+
+        whole = score()
+        assert found["value"] == pytest.approx(whole, abs=1e-3)
+        for one in (*found["heads"], *found["layers"]):
+            if one["exact"]:
+                with foveate.change(self.skill.model, {one["site"]: Scale(0.0, one.get("head"))}):
+                    assert one["effect"] == pytest.approx(score() - whole, abs=1e-3)
 
     @property
     def draws(self) -> bool:
@@ -301,6 +327,32 @@ def test_look(attending: Trained, command: Command) -> None:
     assert ended.status == 0, ended.err
     assert ended.lines[-1].startswith("wrote page.html: ")
     assert Path("page.html").read_text().startswith("<!doctype html>")
+
+
+def test_effect(attending: Trained, command: Command) -> None:
+    """What an answer needs, of every model whose answers have a score: measured in a batch as alone."""
+    given, writes = look_inputs(attending), attending.skill.processor.writes
+    ended = command("effect", attending.folder, *given, "--json", "--exact", "3")
+    if not isinstance(writes, ScoredForm):
+        assert ended.error.endswith("its answers have no probability that a head could change")
+        assert attending.task.name in WITHOUT_SCORE
+        return
+    assert attending.task.name not in WITHOUT_SCORE
+    found = json.loads(ended.out)
+    assert math.isfinite(found["value"])
+    for kind in ("heads", "layers", "places"):
+        effects = [one["effect"] for one in found[kind]]
+        assert all(map(math.isfinite, effects))
+        assert sum(one["exact"] for one in found[kind]) == min(3, len(effects))
+    attending.check_effects(found)
+    page = command("effect", attending.folder, *given, "--out", "page.html", "--picture", "effect.png")
+    assert page.status == 0, page.err
+    assert page.lines[0].endswith("and its change without")
+    effects = read_page("page.html").effects
+    assert effects is not None
+    assert effects.value == pytest.approx(found["value"], abs=1e-3)
+    assert [len(own) for own in effects.heads.values()] == [*Counter(one["site"] for one in found["heads"]).values()]
+    assert Path("effect.png").stat().st_size > 1000
 
 
 def test_no_look_at_a_model_that_does_not_attend(trained: Trained, run: Command) -> None:

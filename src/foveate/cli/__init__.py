@@ -21,6 +21,7 @@ VERBS = {
     "run": "use a trained model on your own input",
     "eval": "measure a trained model",
     "look": "see where a model looks while it reads an input: one page to keep",
+    "effect": "see what an answer needs: without each head, each layer, each token",
     "explore": "see where a model looks, in the browser: type an input, zoom in",
     "report": "write one page about a training: curves, what was measured, settings",
     "export": "write a language model as a Hugging Face folder",

@@ -20,6 +20,7 @@ OPTIONS = {
     "run": "--file --picture --json --device --help --help-all",
     "eval": "--data --output --json --device --help --help-all",
     "look": "--out --beside --open --sites --title --max-tokens --device --help",
+    "effect": "--target --out --picture --json --top --exact --sites --max-tokens --device --help",
     "explore": "--beside --host --port --open --max-tokens --device --help",
     "bench": "--help",
     "gallery": "--out --budget --help",

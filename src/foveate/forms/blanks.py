@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from foveate.contracts import Tokenizer
+from foveate.contracts import Output, Tokenizer
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.text.documents import Passage, Prose
@@ -26,6 +27,7 @@ from foveate.forms.form import Changes, Form, Learned, MapRow, Naming, OutputFor
 from foveate.forms.grids import GridFinder
 from foveate.forms.processor import Processor
 from foveate.forms.prose import ReadProse, watch
+from foveate.forms.scored import ScoredForm
 from foveate.forms.written import require_tokenizer
 from foveate.sight import Sight
 
@@ -221,7 +223,7 @@ class ReadBlanks(OpenWords, ReadProse):
 
 
 @dataclass
-class FilledBlanks(OpenWords, OutputForm):
+class FilledBlanks(ScoredForm, OpenWords, OutputForm):
     """The words at the blanks."""
 
     options: ClassVar[type[Any]] = FillOptions
@@ -262,6 +264,37 @@ class FilledBlanks(OpenWords, OutputForm):
         return [
             Blank([words.pieces([token])[0] for token in top.indices.tolist()], top.values.tolist()) for top in tops
         ]
+
+    @property
+    def first_word(self) -> int:
+        """The first token that may fill a blank."""
+        return int(self.tokenizer.special.first_word)
+
+    def scored_labels(self, output: Output, answer: Any) -> Tensor:
+        """The best word of each blank, or those that were named."""
+        if isinstance(answer, list):
+            return torch.tensor([answer])
+        if not answer.places:
+            raise UserError(f"the text has no {MASK}: there is no word whose probability could change")
+        return output.logits[:, : len(answer.places), self.first_word :].argmax(-1).cpu() + self.first_word
+
+    def named(self, text: str, answer: FilledText) -> list[int]:
+        """A word for each blank, with spaces between them."""
+        words = text.split()
+        if len(words) != len(answer.places):
+            raise UserError(f"--target has {len(words)} words, but the text has {len(answer.places)} blanks")
+        return [self.token_of(word) for word in words]
+
+    def token_of(self, word: str) -> int:
+        """The token of a word. Raises UserError for one that has none of its own."""
+        for written in (word, f" {word}"):
+            (tokens,) = self.tokenizer.encode([written])
+            if len(tokens) == 1:
+                return int(tokens[0])
+        raise UserError(f"{quoted(word)} is not one of the words that the model knows")
+
+    def scored_answer(self, labels: Tensor, answer: Any) -> str:
+        return " ".join(self.tokenizer.pieces(labels[0].tolist()))
 
     def rows(self, sight: Sight, model: nn.Module, answer: FilledText, before: int) -> list[MapRow]:
         """Where the model looked from each [MASK], in its last layer: the mean of the heads."""

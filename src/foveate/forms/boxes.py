@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate.attention import PointScore, on_finest_grid
-from foveate.contracts import IGNORE
+from foveate.contracts import IGNORE, Output
 from foveate.data.dataset import Dataset
 from foveate.data.images.boxes import CROWD, BoxedImage
 from foveate.data.images.decoding import DamagedImage
@@ -24,6 +24,7 @@ from foveate.forms.form import Changes, Fit, Learned, MapRow, OutputForm
 from foveate.forms.image import Fitted
 from foveate.forms.label import count_labels
 from foveate.forms.naming import DecoderNames, token_names
+from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.metrics.detection import ScoredBoxes, detection_metrics
 from foveate.nn import box_corners
 from foveate.viewer.marks import Mark
@@ -103,7 +104,7 @@ class BoxesAnswer(Answer):
 
 
 @dataclass
-class Boxes(OutputForm):
+class Boxes(ScoredForm, OutputForm):
     """Objects: targets `boxes` (B, K, 4), as shares of the image, and `labels` (B, K), with IGNORE for padding.
 
     Outputs have logits (B, Q, N), perhaps with one more of no object, and `boxes` (B, Q, 4). With `denoising` groups
@@ -196,6 +197,17 @@ class Boxes(OutputForm):
             corners = boxes[row].clip(0, 1) * np.array([width, height, width, height])
             found.append(self._answer(ScoredBoxes(corners, labels[row], scores[row]), image.fit, options.threshold))
         return found
+
+    def scored_labels(self, output: Output, answer: BoxesAnswer) -> Tensor:
+        """The label of each query that found an object; that of the surest one where none did."""
+        labels = torch.full(output.logits.shape[:2], IGNORE)
+        for one in answer.objects or answer.every[:1]:
+            labels[0, one.query] = label_numbers([*self.labels], [one.label])[0]
+        return labels
+
+    def log_probs(self, logits: Tensor) -> Tensor:
+        apart = logits.shape[-1] == len(self.labels)
+        return nn.functional.logsigmoid(logits) if apart else logits.log_softmax(-1)
 
     def _answer(self, scored: ScoredBoxes, fit: Fit, threshold: float) -> BoxesAnswer:
         names, scores = [*self.labels], np.asarray(scored.scores)

@@ -17,6 +17,7 @@ import PIL.Image
 import torch
 from torch import Tensor, nn
 
+from foveate.contracts import Output
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage
 from foveate.errors import UserError
@@ -26,6 +27,7 @@ from foveate.forms.form import Changes, MapRow, Naming, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.question import ImageText, ImageWithText
+from foveate.forms.scored import ScoredForm
 from foveate.metrics.retrieval import AMONG, as_shares, ranks_in_hundreds
 
 
@@ -96,7 +98,7 @@ class FitAnswer(Answer):
 
 
 @dataclass
-class CaptionFit(CaptionWords, OutputForm):
+class CaptionFit(ScoredForm, CaptionWords, OutputForm):
     """The cosine of an image and a caption: inputs `tokens` (B, S) and `lengths` (B,), and labels (B, 1).
 
     A label is the number of the first equal caption of the batch. An image with several captions makes a row for each.
@@ -104,6 +106,7 @@ class CaptionFit(CaptionWords, OutputForm):
     """
 
     metric: ClassVar[str] = "recall_1"
+    score_name = "logit"
 
     def learn(self, train: Dataset[CaptionedImage], reads: Any, architecture: Any) -> "CaptionFit":
         found = copy(self)
@@ -163,6 +166,13 @@ class CaptionFit(CaptionWords, OutputForm):
 
     def teach(self, answer: FitAnswer) -> dict[str, Tensor]:
         return self.read([answer.tokens])
+
+    def scored_labels(self, output: Output, answer: FitAnswer) -> Tensor:
+        return torch.zeros(1, 1, dtype=torch.long)
+
+    def score(self, output: Output, labels: Tensor, copies: int = 1) -> Tensor:
+        """The logits of each image and its own caption."""
+        return output.logits.float().diagonal()
 
     def axis(self, answer: FitAnswer) -> DecoderNames:
         """The tokens of the caption, which attend to each other."""

@@ -26,6 +26,7 @@ from foveate.forms.language import site_rows
 from foveate.forms.naming import Naming, token_names
 from foveate.forms.processor import Processor
 from foveate.forms.prompts import Prompting
+from foveate.forms.scored import NextToken
 from foveate.forms.truncation import CutText, FittedText, fit
 from foveate.inference.linear_layers import Precision
 from foveate.sight import Sight
@@ -227,7 +228,7 @@ class AskedPrompt(ReadPrompt):
 
 
 @dataclass
-class Completed(OutputForm):
+class Completed(NextToken, OutputForm):
     """What is written after a prompt."""
 
     options: ClassVar[type[Any]] = CompleteOptions

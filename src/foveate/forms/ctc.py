@@ -6,7 +6,7 @@ B batch    T characters    Z places of the sound that a model keeps    N charact
 from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from foveate.contracts import IGNORE, count_labels
+from foveate.contracts import IGNORE, Output, count_labels
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.sounds.labelled import LabelledSound
@@ -23,6 +23,7 @@ from foveate.data.tokens.spelling import Spelling
 from foveate.errors import UserError
 from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Learned, MapRow, OutputForm
+from foveate.forms.scored import ScoredForm, ctc_score
 from foveate.forms.sound import Heard
 from foveate.forms.transcripts import CutOptions, StreamOptions, TranscriptAnswer, TranscriptForm, check_no_language
 from foveate.forms.word_times import TimedWord
@@ -39,7 +40,7 @@ class SpelledAnswer(TranscriptAnswer):
 
 
 @dataclass
-class SpelledTranscript(TranscriptForm, OutputForm):
+class SpelledTranscript(ScoredForm, TranscriptForm, OutputForm):
     """The characters of what is said, which a model gives places of a sound: targets `labels` (B, T), and the `blank`
     of each row."""
 
@@ -153,6 +154,17 @@ class SpelledTranscript(TranscriptForm, OutputForm):
         where = f"{site}, mean of {len(heads)} heads"
         names = [self.spelling.text(token) for token in answer.tokens]
         return [MapRow(name, weights, site=where) for name, weights in zip(names, heads.mean(0), strict=True)]
+
+    def scored_labels(self, output: Output, answer: Any) -> Tensor:
+        return torch.tensor([answer.tokens], dtype=torch.long).reshape(1, -1)
+
+    def named(self, text: str, answer: Any) -> Any:
+        (tokens,) = self.spelling.encode([text])
+        return replace(answer, text=text, tokens=[*tokens])
+
+    def score(self, output: Any, labels: Tensor, copies: int = 1) -> Tensor:
+        log_probs = output.logits.float().log_softmax(-1)
+        return ctc_score(log_probs, output.ctc_lengths, labels, self.spelling.blank)
 
     def words(self, answer: TranscriptAnswer) -> list[tuple[str, int]]:
         words, counts = list[str](), list[int]()

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from foveate.contracts import IGNORE
+from foveate.contracts import IGNORE, Output
 from foveate.data.dataset import Dataset
 from foveate.data.images.keypoints import PosedImage
 from foveate.errors import UserError
@@ -20,6 +20,7 @@ from foveate.forms.boxes import ShowObjects
 from foveate.forms.form import Changes, Fit, Learned, MapRow, OutputForm
 from foveate.forms.image import Fitted
 from foveate.forms.naming import DecoderNames, token_names
+from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.metrics.keypoints import point_metrics
 from foveate.viewer.marks import Mark
 
@@ -73,7 +74,7 @@ class PointsAnswer(Answer):
 
 
 @dataclass
-class Keypoints(OutputForm):
+class Keypoints(ScoredForm, OutputForm):
     """Named points: targets `points` (B, K, 2), as shares of the image, and `labels` (B, K), 0 for a point that is in
     the image, IGNORE for one that is not. Outputs have logits (B, K), `points` and their `spread` (B, K)."""
 
@@ -158,6 +159,15 @@ class Keypoints(OutputForm):
             every = [FoundPoint(name, *values) for name, values in zip(self.names, numbers, strict=True)]
             found.append(PointsAnswer(size=image.fit.given, every=every, threshold=options.threshold))
         return found
+
+    def scored_labels(self, output: Output, answer: PointsAnswer) -> Tensor:
+        """That each point is there that is shown; all of them where none is."""
+        labels = torch.full(output.logits.shape[:2], IGNORE)
+        labels[0, label_numbers(self.names, [one.name for one in answer.points or answer.every])] = 0
+        return labels
+
+    def log_probs(self, logits: Tensor) -> Tensor:
+        return nn.functional.logsigmoid(logits)[..., None]
 
     def metrics(self, answers: Sequence[PointsAnswer], examples: Sequence[PosedImage]) -> dict[str, float]:
         found = [np.array([(one.x, one.y) for one in answer.every]) for answer in answers]

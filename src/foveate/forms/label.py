@@ -11,11 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from foveate.contracts import Output
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Learned, MapRow, OutputForm
+from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.interop.layout import Scores
 from foveate.metrics.classification import accuracy, macro_f1
 
@@ -98,7 +100,7 @@ class NumbersAnswer(Answer):
 
 
 @dataclass
-class Label(OutputForm):
+class Label(ScoredForm, OutputForm):
     """One of several labels: targets `labels` (B, 1), and outputs with logits (B, N) or (B, 1, N)."""
 
     options: ClassVar[type[Any]] = ShowLabels
@@ -180,6 +182,27 @@ class Label(OutputForm):
 
     def notes(self, examples: Sequence[Any]) -> list[str]:
         return [f"{len(self.labels)} labels", *unseen_labels("labels", [one.label for one in examples], self.labels)]
+
+    @property
+    def score_name(self) -> str:  # type: ignore[override]
+        return "number" if self.scores == "number" else "log-probability"
+
+    def scored_labels(self, output: Output, answer: Any) -> Tensor:
+        """That of the answer; the first of several numbers."""
+        return torch.tensor([label_numbers([*self.labels], [getattr(answer, "label", next(iter(self.labels)))])])
+
+    def named(self, text: str, answer: Any) -> Any:
+        (number,) = label_numbers([*self.labels], [text])
+        return LabelAnswer(label=[*self.labels][number])
+
+    def scored_answer(self, labels: Tensor, answer: Any) -> str:
+        return [*self.labels][int(labels)]
+
+    def log_probs(self, logits: Tensor) -> Tensor:
+        if self.scores == "softmax":
+            return super().log_probs(logits)
+        logits = logits if logits.ndim == 3 else logits[:, None]
+        return logits if self.scores == "number" else nn.functional.logsigmoid(logits)
 
     def rows(self, sight: Any, model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         return pooled_row(answer.title, sight, model, before)

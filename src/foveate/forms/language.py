@@ -29,6 +29,7 @@ from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Learned, MapRow
 from foveate.forms.processor import PreparedExample, Processor, RowProcessor
 from foveate.forms.prose import ReadProse, row_buckets, watch
+from foveate.forms.scored import NextToken
 from foveate.forms.written import WriteOptions, Written, WrittenAnswer, require_tokenizer
 from foveate.sight import Sight
 
@@ -185,7 +186,7 @@ def split_passage(row: PassageTokens) -> PreparedExample:
 
 
 @dataclass
-class Continuation(Written):
+class Continuation(NextToken, Written):
     """How a text goes on: labels (B, T) are the tokens one place on, with the end token, then IGNORE."""
 
     saved_apart: ClassVar[Mapping[str, str]] = {"tokenizer": "tokenizer.json"}

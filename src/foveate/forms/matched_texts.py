@@ -5,7 +5,7 @@ B batch    S tokens of the first text    T tokens of the second
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate.baselines.match_rules import MEASURES, ThresholdRule, fit
-from foveate.contracts import IGNORE, Batch, Picture, Tokenizer, count_labels
+from foveate.contracts import IGNORE, Batch, Output, Picture, Tokenizer, count_labels
 from foveate.data.buckets import Buckets
 from foveate.data.ragged import padded
 from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, MatchBatch, judged_pairs, partners
@@ -25,6 +25,7 @@ from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import token_names
 from foveate.forms.processor import PreparedExample, Processor, RowProcessor
+from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.forms.translation import SOURCE_TOKENIZER, TARGET_TOKENIZER, SourceText
 from foveate.forms.written import require_tokenizer
 from foveate.metrics.classification import accuracy, macro_f1, roc_auc
@@ -216,7 +217,7 @@ class MatchAnswer(Answer):
 
 
 @dataclass
-class Match(OutputForm):
+class Match(ScoredForm, OutputForm):
     """Whether two texts belong together: logits of "no" and "yes" (B, 1, 2).
 
     In training each pair is once as it is, and once with another target of its batch. That has about the same length,
@@ -280,6 +281,16 @@ class Match(OutputForm):
         """Rules that were fitted to the training text."""
         rules = [ThresholdRule(name, self.thresholds[name]) for name in MEASURES if name in self.thresholds]
         return {rule.name: match_metrics(rule.measure(examples), rule.threshold, examples) for rule in rules}
+
+    def scored_labels(self, output: Output, answer: MatchAnswer) -> Tensor:
+        return torch.tensor([[RIGHT if answer.probability >= 0.5 else WRONG]])
+
+    def named(self, text: str, answer: MatchAnswer) -> MatchAnswer:
+        (number,) = label_numbers(["no", "yes"], [text])
+        return replace(answer, probability=float(number))
+
+    def scored_answer(self, labels: Tensor, answer: MatchAnswer) -> str:
+        return "yes" if int(labels) == RIGHT else "no"
 
     def side_names(self, sight: Any, along: Naming, answer: MatchAnswer) -> dict[str, SidePair]:
         """One learned query attends to each text. A shared encoder reads the target second; equal texts share a map."""

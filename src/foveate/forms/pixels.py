@@ -30,6 +30,7 @@ from foveate.forms.form import Changes, Learned, MapRow, Naming, OutputForm
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image import SquareImage
 from foveate.forms.image_grid import check_image_file, check_samples, save_grid
+from foveate.forms.scored import MostLikely
 from foveate.training.settings import check_seed
 
 SHOWN = 112
@@ -200,7 +201,7 @@ class PixelScore(Answer):
 
 
 @dataclass
-class Pixels(OutputForm):
+class Pixels(MostLikely, OutputForm):
     """The colour of each pixel: targets `labels` (B, T), and outputs with logits (B, T, N)."""
 
     options: ClassVar[type[Any]] = CompleteImageOptions

@@ -77,6 +77,8 @@ class XLNetBlanks(ReadBlanks):
 class PublicFilledBlanks(FilledBlanks):
     """The words at the blanks, any of the vocabulary."""
 
+    first_word = 0
+
     def best_words(self, shares: Tensor, best: int) -> list[Blank]:
         tops = [row.topk(min(best, len(row))) for row in shares]
         return [Blank([self.word(token) for token in top.indices.tolist()], top.values.tolist()) for top in tops]

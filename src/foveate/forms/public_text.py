@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from foveate.contracts import IGNORE, Output
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.text.labelled_pairs import LabelledPair
@@ -253,6 +254,15 @@ class PublicTags(Tags):
             TagsAnswer(words=one.words, tags=[self.names[numbers[place]] for place in one.places], places=one.places)
             for one, numbers in zip(prepared, best, strict=True)
         ]
+
+    @property
+    def known(self) -> list[str]:
+        return [*self.names]
+
+    def scored_labels(self, output: Output, answer: TagsAnswer) -> Tensor:
+        labels = torch.full(output.logits.shape[:2], IGNORE)
+        labels[0, list(answer.places)] = super().scored_labels(output, answer)[0]
+        return labels
 
     def metrics(self, answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> dict[str, float]:
         """Accuracy and macro F1."""

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from foveate.contracts import Output
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.text.pair_buckets import TokenPair
@@ -18,6 +19,7 @@ from foveate.forms.compared_text import ComparedText, regrouped
 from foveate.forms.form import Changes, MapRow, OutputForm
 from foveate.forms.label import pooled_row
 from foveate.forms.processor import PreparedExample, Processor
+from foveate.forms.scored import ScoredForm
 from foveate.forms.text import PreparedBuckets, nothing_fits
 
 
@@ -88,7 +90,7 @@ class RewardAnswer(Answer):
 
 
 @dataclass
-class Reward(OutputForm):
+class Reward(ScoredForm, OutputForm):
     """A number for a text: outputs with logits (2B, 1), a better text's and behind it the worse one's."""
 
     def sizes(self) -> dict[str, int]:
@@ -128,6 +130,15 @@ class Reward(OutputForm):
     ) -> dict[str, dict[str, float]]:
         longer = sum(len(one.better) > len(one.worse) for one in examples)
         return {"the longer text": {"accuracy": 100 * longer / len(examples)}}
+
+    score_name = "reward"
+
+    def scored_labels(self, output: Output, answer: RewardAnswer) -> Tensor:
+        return torch.zeros(1, 1, dtype=torch.long)
+
+    def log_probs(self, logits: Tensor) -> Tensor:
+        """The reward itself."""
+        return logits.reshape(-1, 1, 1)
 
     def rows(self, sight: Any, model: nn.Module, answer: RewardAnswer, before: int) -> list[MapRow]:
         return pooled_row(answer.title, sight, model, before)

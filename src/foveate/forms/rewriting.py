@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from foveate.contracts import Batch, count_labels
+from foveate.contracts import Batch, Output, count_labels
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded, tokenised
@@ -27,6 +27,7 @@ from foveate.forms.grids import GridFinder
 from foveate.forms.naming import Naming, token_names
 from foveate.forms.processor import PreparedExample, Processor, RowProcessor
 from foveate.forms.prose import ReadProse, row_buckets
+from foveate.forms.scored import ScoredForm
 from foveate.forms.written import WriteOptions, Written, WrittenAnswer, require_tokenizer
 from foveate.metrics.reconstruction import fidelity
 from foveate.sight import Sight
@@ -311,6 +312,17 @@ class Rewritten(Written):
     def teach(self, answer: Any) -> dict[str, Tensor]:
         """What was read is written as it was: the model looks at the sentences that it should write again."""
         return self.tensors([answer.source.tokens], Changes(), None)[0]
+
+    def scored_labels(self, output: Output, answer: Any) -> Tensor:
+        """What was read, which should be written again."""
+        labels: Tensor = self.tensors([answer.source.tokens], Changes(), None)[1]["labels"]
+        return labels
+
+    def named(self, text: str, answer: Any) -> Any:
+        return ScoredForm.named(self, text, answer)
+
+    def scored_answer(self, labels: Tensor, answer: Any) -> str:
+        return "the same again"
 
     def axis(self, answer: Any) -> None:
         return None

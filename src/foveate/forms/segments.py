@@ -24,6 +24,7 @@ from foveate.forms.answers import Answer
 from foveate.forms.form import Changes, Fit, Learned, MapRow, OutputForm
 from foveate.forms.image import Fitted
 from foveate.forms.naming import DecoderNames, token_names
+from foveate.forms.scored import MostLikely
 from foveate.metrics.segments import segment_metrics
 from foveate.viewer.marks import Mark
 
@@ -81,7 +82,7 @@ class SegmentsAnswer(Answer):
 
 
 @dataclass
-class Segments(OutputForm):
+class Segments(MostLikely, OutputForm):
     """A label for each pixel: targets `labels` (B, s·s) row by row, IGNORE for padding and for pixels that have none.
     Outputs have logits (B, s·s, N)."""
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from foveate.contracts import Picture
+from foveate.contracts import Output, Picture
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
@@ -27,6 +27,7 @@ from foveate.forms.grids import GridFinder
 from foveate.forms.naming import single_input_names, token_names
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.question import answer_metrics, answers_by_question
+from foveate.forms.scored import ScoredForm
 from foveate.forms.text import PreparedBuckets, nothing_fits
 from foveate.forms.text_question import AskedText, AskOptions, PassageQuestion
 from foveate.viewer import Alignment, plot_alignments
@@ -214,7 +215,7 @@ class SpanAnswer(Answer):
 
 
 @dataclass
-class Spans(OutputForm):
+class Spans(ScoredForm, OutputForm):
     """A span of the text: targets `labels` (B, 2), the places of its first and last token, and outputs with logits
     (B, 2, T)."""
 
@@ -270,6 +271,16 @@ class Spans(OutputForm):
         if answer.passage.typed:
             inputs["token_types"] = (torch.arange(tokens.shape[1]) >= answer.passage.begin).long()[None]
         return inputs
+
+    def scored_labels(self, output: Output, answer: SpanAnswer) -> Tensor:
+        """The places of the first and the last token of the answer."""
+        if answer.passage is None:
+            raise UserError("there is no answer whose probability could change")
+        first, words = answer.passage.windows[answer.window].first, answer.passage.words
+        last = answer.place
+        while words[first + last - answer.passage.begin][1] < answer.end:
+            last += 1
+        return torch.tensor([[answer.place, last]])
 
     def side_names(self, sight: Any, along: Naming, answer: SpanAnswer) -> dict[str, SidePair]:
         return single_input_names(sight, token_names(answer.pieces))

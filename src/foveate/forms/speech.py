@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from foveate.contracts import Picture, count_labels
+from foveate.contracts import Output, Picture, count_labels
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.sounds.codec import AudioCodec, learn_codec
@@ -35,6 +35,7 @@ from foveate.forms.form import Changes, InputForm, Learned, MapRow, Naming, Outp
 from foveate.forms.grids import GridFinder
 from foveate.forms.inputs import require_text
 from foveate.forms.naming import DecoderNames, token_names
+from foveate.forms.scored import ScoredForm
 from foveate.forms.sound_files import choose_log_mel
 from foveate.sight import Sight
 from foveate.special_tokens import LEARNED
@@ -203,7 +204,7 @@ class Said(Answer):
 
 
 @dataclass
-class Speech(OutputForm):
+class Speech(ScoredForm, OutputForm):
     """Audio tokens: inputs `target` (B, T) and targets `labels` (B, T)."""
 
     options: ClassVar[type[Any]] = SpeakOptions
@@ -301,6 +302,10 @@ class Speech(OutputForm):
 
     def teach(self, answer: Said) -> dict[str, Tensor]:
         return {"target": torch.tensor([[LEARNED.start, *(SPECIAL + code for code in answer.codes[0])]])}
+
+    def scored_labels(self, output: Output, answer: Said) -> Tensor:
+        """The codes of the first word, and their end."""
+        return torch.tensor([[*(SPECIAL + code for code in answer.codes[0]), LEARNED.end]])
 
     def spectrogram(self, answer: Said) -> np.ndarray:
         """That of the codes (T, F)."""

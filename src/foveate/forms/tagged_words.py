@@ -6,7 +6,7 @@ B batch    W words of a sentence    T places of the model: words, or pieces of t
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from foveate.contracts import IGNORE, count_labels
+from foveate.contracts import IGNORE, Output, count_labels
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.ragged import Numbers, padded
@@ -30,6 +30,7 @@ from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Learned, MapRow, OutputForm
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.read_text import ASKED, ReadText, unknown_note
+from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.forms.text import PreparedBuckets, nothing_fits
 from foveate.metrics.classification import accuracy, macro_f1
 from foveate.sight import Sight
@@ -262,7 +263,7 @@ def tags_of(answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> list[s
 
 
 @dataclass
-class Tags(OutputForm):
+class Tags(ScoredForm, OutputForm):
     """A tag for each word: targets `labels` (B, W), those of padding IGNORE, and outputs with logits (B, W, N)."""
 
     rare_kinds: ClassVar[bool] = True
@@ -350,6 +351,25 @@ class Tags(OutputForm):
             f"{len(right):,} words, {len(set(right))} tags; {unknown:,} unknown words, which the training text lacks",
             *unseen_labels("tags", right, self.lexicon.tags),
         ]
+
+    @property
+    def known(self) -> list[str]:
+        """The tags, in the order of the model's classes."""
+        return [*self.lexicon.tags]
+
+    def scored_labels(self, output: Output, answer: TagsAnswer) -> Tensor:
+        return torch.tensor([label_numbers(self.known, answer.tags)])
+
+    def named(self, text: str, answer: TagsAnswer) -> TagsAnswer:
+        """As many tags as there are words, with spaces between them."""
+        tags = text.split()
+        if len(tags) != len(answer.words):
+            raise UserError(f"--target has {len(tags)} tags, but the sentence has {len(answer.words)} words")
+        label_numbers(self.known, tags)
+        return replace(answer, tags=tags)
+
+    def scored_answer(self, labels: Tensor, answer: TagsAnswer) -> str:
+        return " ".join(answer.tagged)
 
     def rows(self, sight: Sight, model: nn.Module, answer: TagsAnswer, before: int) -> list[MapRow]:
         """Where each word looked, in the layer that looks most decidedly."""

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from foveate.contracts import IGNORE, Picture, count_labels
+from foveate.contracts import IGNORE, Output, Picture, count_labels
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.worlds.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
 from foveate.data.worlds.routes import Route
@@ -26,6 +26,7 @@ from foveate.forms.answers import Answer
 from foveate.forms.form import Changes, Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
+from foveate.forms.scored import ScoredForm
 from foveate.forms.world import PreparedDirections
 from foveate.metrics.acting import arrivals
 
@@ -109,7 +110,7 @@ class Walked(Answer):
 
 
 @dataclass
-class MapActions(OutputForm):
+class MapActions(ScoredForm, OutputForm):
     """The actions of a walk: inputs `features` (B, T, F), what is seen before each, and targets `labels` (B, T)."""
 
     options: ClassVar[type[Any]] = WalkOptions
@@ -210,6 +211,12 @@ class MapActions(OutputForm):
         poses = answer.path[: len(answer.actions)]
         seen = [self.sights.features(answer.walk_map, pose) for pose in poses]
         return {"features": torch.from_numpy(np.stack(seen))[None]}
+
+    def scored_labels(self, output: Output, answer: Walked) -> Tensor:
+        return torch.tensor([answer.actions])
+
+    def scored_answer(self, labels: Tensor, answer: Walked) -> str:
+        return " ".join(answer.names)
 
     def axis(self, answer: Walked) -> DecoderNames:
         names = token_names(answer.names)

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Float32
 from torch import Tensor, nn
 
-from foveate.contracts import Generator
+from foveate.contracts import IGNORE, Generator, Output
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.spectrograms import SpecAugment
@@ -311,6 +311,10 @@ class WhisperText(TranscriptForm, Written):
 
     def teach(self, answer: Any) -> dict[str, Tensor]:
         return {"target": torch.tensor([[*answer.prompt, *answer.tokens]])}
+
+    def scored_labels(self, output: Output, answer: Any) -> Tensor:
+        end = self.known.end if answer.ended else IGNORE
+        return torch.tensor([[*[IGNORE] * (len(answer.prompt) - 1), *answer.tokens, end]])
 
     def axis(self, answer: Any) -> DecoderNames:
         pieces = self.tokenizer.pieces([*answer.prompt, *answer.tokens])

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.contracts import IGNORE, Generator, Hypothesis, Tokenizer, count_labels
+from foveate.contracts import IGNORE, Generator, Hypothesis, Output, Tokenizer, count_labels
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
@@ -33,6 +33,7 @@ from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Form, Learned, MapRow, OutputForm
 from foveate.forms.naming import DecoderNames, token_names
+from foveate.forms.scored import ScoredForm
 from foveate.inference.cpu import Precision
 from foveate.sight import Sight
 from foveate.training.settings import check_seed
@@ -88,7 +89,7 @@ class WrittenAnswer(Answer):
 
 
 @dataclass
-class Written(OutputForm):
+class Written(ScoredForm, OutputForm):
     """A text: inputs `target` (B, T), beginning with the start token, and `target_lengths` (B,); labels (B, T) are the
     target one place on, with its end, then IGNORE.
 
@@ -231,6 +232,14 @@ class Written(OutputForm):
 
     def teach(self, answer: WrittenAnswer) -> dict[str, Tensor]:
         return {"target": torch.tensor([[self.tokenizer.special.start, *answer.tokens]])}
+
+    def scored_labels(self, output: Output, answer: WrittenAnswer) -> Int[Tensor, "1 T"]:
+        """The tokens of the text, and its end if it has one."""
+        return torch.tensor([[*answer.tokens, self.tokenizer.special.end if answer.ended else IGNORE]])
+
+    def named(self, text: str, answer: Any) -> Any:
+        (tokens,) = self.tokenizer.encode([text])
+        return replace(answer, text=text, tokens=[*tokens], ended=True, others=[])
 
     def axis(self, answer: WrittenAnswer) -> DecoderNames | None:
         pieces = self.tokenizer.pieces(answer.tokens)

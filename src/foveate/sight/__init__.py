@@ -3,7 +3,7 @@
 from foveate.sight.changer import change
 from foveate.sight.changes import Change, Flatten, Knock, Patch, Redirect, Scale, Sharpen
 from foveate.sight.drop_in import register
-from foveate.sight.effects import Effects, effects
+from foveate.sight.effects import Effects, KeyEffects, effects, key_effects
 from foveate.sight.given import given, show
 from foveate.sight.layouts import Grid, Windows
 from foveate.sight.look import look
@@ -15,6 +15,7 @@ __all__ = [
     "Effects",
     "Flatten",
     "Grid",
+    "KeyEffects",
     "Knock",
     "Patch",
     "Redirect",
@@ -26,6 +27,7 @@ __all__ = [
     "change",
     "effects",
     "given",
+    "key_effects",
     "look",
     "register",
     "show",

@@ -1,7 +1,7 @@
 """A model in use: asked, measured, looked at, drawn and saved, whoever trained it."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from rich.progress import track
 from torch import Tensor, nn
 
 from foveate import run_dir
-from foveate.contracts import Output, Picture
+from foveate.contracts import Output
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.folders import part_to_measure
@@ -23,24 +23,22 @@ from foveate.errors import UserError
 from foveate.finite import FiniteOutputs, check_weights
 from foveate.forms.answers import Answer, Failure, with_changes
 from foveate.forms.checks import check_position_count, within_positions, without_too_long
-from foveate.forms.grids import GridFinder, find_grid, look_at_maps
-from foveate.forms.image import map_weights
-from foveate.forms.inputs import as_text, check_length, make_title
+from foveate.forms.inputs import as_text
 from foveate.forms.processor import Processor
 from foveate.forms.truncation import FittedText, fit, most_positions
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.interop.public_folder import is_public
-from foveate.nn import attends
-from foveate.sight import Sight
+from foveate.sight.changer import is_changed
 from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows
+from foveate.tasks.looking import Looking
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import check_unchanged, recipe_value
-from foveate.tasks.task import Task, nothing_to_see, open_examples
+from foveate.tasks.task import Task, open_examples
 from foveate.tasks.upgrade import notes_files
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
 from foveate.training.validation import parts_to_validate
-from foveate.viewer.protocol import Input, InputKind, LookResult
+from foveate.viewer.protocol import InputKind
 
 PLACES = {"cpu": 4096}
 """Places, such as tokens or patches of 16 x 16 pixels, that are answered about together on each type of device."""
@@ -50,7 +48,7 @@ OTHER_DEVICES = 65_536
 
 
 @dataclass(repr=False)
-class Skill:
+class Skill(Looking):
     """A model with the forms that it reads and writes.
 
     `skill("text")` gives one answer, `skill(["a", "b"])` a list of them, with a `Failure` for an input that cannot be
@@ -151,7 +149,8 @@ class Skill:
         model = self._in_use(len(prepared), options)
         usual = PLACES.get(self.device.type, OTHER_DEVICES)
         budget = reads.places_on_cpu if self.device.type == "cpu" and reads.places_on_cpu else usual
-        at_once = 1 if self.folder is None else writes.at_once(self.device)
+        in_turn = self.folder is None or is_changed(self.model)  # a change acts in the thread that has opened it
+        at_once = 1 if in_turn else writes.at_once(self.device)
         groups = even_groups(np.argsort(-places, kind="stable"), places, budget, at_once)
         own = ([prepared[row] for row in group.tolist()] for group in groups)
         batches = ((some, self.on_device(reads.tensors(some)[0])) for some in own)
@@ -214,72 +213,12 @@ class Skill:
         reads, writes = self.processor.reads, self.processor.writes
         precision: Any = getattr(options, "precision", "float32")
         trained = self.folder is not None
+        if is_changed(self.model):
+            return self.model
         least = min(reads.worth_optimizing, writes.worth_optimizing if trained else math.inf)
         if precision == "float32" and (self.device.type != "cpu" or self.model.training or count < least):
             return self.model
         return self.optimized(precision) if trained else optimize_for_cpu(self.model, precision)
-
-    # -- looking
-
-    def attends(self) -> bool:
-        """False for a model that has nothing to look at, whatever it reads."""
-        return attends(self.model)
-
-    def look(self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None) -> LookResult:
-        """A look at the model while it reads an input. Raises UserError where it does not attend."""
-        reads, writes = self.processor.reads, self.processor.writes
-        value = reads.receive(given, self.name)
-        prepared = reads.prepare(value)
-        check_position_count(reads.title(given), reads.positions(prepared), self.most_positions)
-        check_length(reads.places(prepared), max_length, f"the {reads.name}", reads.place_name)
-        (answer,) = self.answer_prepared([prepared], writes.look_options())
-        if isinstance(answer, Failure):
-            raise UserError(answer.reason)
-        answer.prefix = ()
-        inputs = {**reads.tensors([prepared])[0], **writes.teach(answer)}
-        sight = self.watch(inputs, sites)
-        if not sight.sites:
-            raise nothing_to_see(self.task, self.recipe.model, self.name)
-        places = max(sight[site].shape[-1] for site in sight.sites)
-        check_length(places, max_length, f"the {reads.name}", reads.place_name)
-        grid = find_grid(self.model, inputs)
-        names = writes.side_names(sight, reads.axis(value, prepared, grid), answer)
-        notes = [self.name, *([answer.look_line] if answer.look_line else []), *answer.notes]
-        if reads.longer_than_training(prepared):
-            notes.append(f"The {reads.name} is longer than all of the training; the answer may be poor.")
-        notes += sight.notes
-        return LookResult(
-            sight, names, make_title(reads.title(given)), notes, self._picture_of(value, answer, sight, grid)
-        )
-
-    def watch(self, inputs: Mapping[str, Tensor], sites: Sequence[str] | None = None) -> Sight:
-        """A sight of the model while it reads these inputs."""
-        return look_at_maps(self.model, lambda: self.forward(inputs), sites)
-
-    def picture(self, answer: Any) -> Picture | None:
-        """Where the model looked for one of its answers; None if it does not attend."""
-        reads, writes = self.processor.reads, self.processor.writes
-        value, prepared, _ = self.fit(reads.open(answer.given))
-        inputs = {**reads.tensors([prepared])[0], **writes.teach(answer)}
-        found = self._picture_of(value, answer, self.watch(inputs), find_grid(self.model, inputs))
-        return None if found is None else found()
-
-    def _picture_of(
-        self, value: Any, answer: Any, sight: Sight, grid: GridFinder
-    ) -> Callable[[], Picture | None] | None:
-        """Draws the input with the places that the model looked at; None where it does not attend."""
-        if not sight.sites:
-            return None
-        reads, writes = self.processor.reads, self.processor.writes
-        before = reads.before(sight[sight.sites[-1]].shape[-1], grid)
-
-        def draw() -> Picture | None:
-            rows = writes.rows(sight, self.model, answer, before)
-            if not rows:
-                return None
-            return writes.draw(answer, value, rows, grid) or reads.draw(value, rows, answer.title, grid)
-
-        return draw
 
     # -- measuring
 
@@ -329,16 +268,6 @@ class Skill:
         writes = self.processor.writes
         metrics = writes.metrics(answers, examples)
         return [one.line for one in answers], metrics | writes.look_metrics(answers, examples, self.maps)
-
-    def maps(self, example: Any, answer: Any) -> list[Tensor]:
-        """Where the model looks in the image of an example for each row of an answer, as weights of places (i, j)."""
-        reads, writes = self.processor.reads, self.processor.writes
-        inputs = {**reads.tensors([self.fit(reads.value(example)).prepared])[0], **writes.teach(answer)}
-        sight, grid = self.watch(inputs), find_grid(self.model, inputs)
-        if not sight.sites:
-            return []
-        rows = writes.rows(sight, self.model, answer, reads.before(sight[sight.sites[-1]].shape[-1], grid))
-        return [torch.as_tensor(weights) for weights in map_weights(rows, grid)]
 
     def answer_examples(self, examples: Sequence[Any], options: Any, console: Console | None = None) -> list[Any]:
         """The answers to the examples of a dataset, with a bar in the terminal of a console."""

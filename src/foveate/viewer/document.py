@@ -112,6 +112,34 @@ class Panel:
         return "" if self.rollout else layer_of(self.name)
 
 
+@dataclass(frozen=True)
+class Effect:
+    """How much the score grows without a head, a layer or a place: below 0 where the answer needs it."""
+
+    change: float
+    exact: bool
+    """Whether it was measured; else it is a first-order estimate."""
+
+
+@dataclass(frozen=True)
+class EffectPanel:
+    """The effects of a page."""
+
+    answer: str
+    """What is scored."""
+    score_name: str
+    value: float
+    """The score of the whole model."""
+    heads: dict[str, list[Effect]]
+    """By site."""
+    layers: dict[str, Effect]
+    """By site: of all its heads together."""
+    keys: list[Effect] = field(default_factory=list)
+    """Of the places of the input; none where the model has no such keys."""
+    site: str = ""
+    """A site whose keys are these places."""
+
+
 @dataclass
 class Document:
     """The content of one page."""
@@ -120,6 +148,8 @@ class Document:
     sites: list[Panel]
     notes: list[str] = field(default_factory=list)
     """Lines below the title."""
+    effects: EffectPanel | None = None
+    """What the model's answer needs of what it attends to, where that was measured."""
 
 
 def make_document(

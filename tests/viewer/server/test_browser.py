@@ -136,6 +136,41 @@ def test_what_was_seen_before_comes_back(served: Serve, opened: Opener) -> None:
     tab.wait_for_selector("h1:text('four five')")
 
 
+def test_heads_are_removed_and_brought_back(served: Serve, opened: Opener) -> None:
+    """By shift and a click in the overview, by a button of an open head; the answer is compared with that before."""
+    client = served()
+    original = client.viewer.look
+
+    def answering(given: Input, most: int, sites: Any = None) -> LookResult:
+        found = original(given, most, sites)
+        mean = float(found.sight["layers.1"].weights().square().mean())
+        return replace(found, notes=[*found.notes, f"Output: {mean:.6f}"])
+
+    client.viewer.look = answering
+    tab = opened(client)
+    look(tab, "one two three four")
+    tab.wait_for_selector(".thumb canvas.painted")
+    whole = tab.inner_text(".notes li >> nth=1")
+    tab.click('.thumb[data-site="0"][data-head="1"]', modifiers=["Shift"])
+    tab.wait_for_selector(".thumb.removed-head")
+    tab.wait_for_selector(".removed-answer b")
+    assert tab.inner_text(".removed-list").startswith("Without")
+    before, now = tab.locator(".removed-answer p").all_inner_texts()
+    assert before == f"Before: {whole}"
+    assert now.startswith("Now: Output: ")
+    assert now.removeprefix("Now: ") != whole
+    tab.click('.thumb[data-site="0"][data-head="2"]')
+    tab.click("button:text('Remove this head')")
+    tab.wait_for_selector("button:text('Bring it back')")
+    assert tab.locator(".removed-list .prompt-example").count() == 2
+    tab.click("button:text('Bring all back')")
+    tab.wait_for_selector("button:text('Remove this head')")
+    assert tab.locator(".removed").is_hidden()
+    tab.click("button.back >> nth=0")
+    assert tab.locator(".thumb.removed-head").count() == 0
+    assert tab.inner_text(".notes li >> nth=1") == whole
+
+
 def test_what_goes_wrong_is_told(served: Serve, opened: Opener) -> None:
     tab = opened(served(tokens=5), refused=1)
     look(tab, "one two three four five six")

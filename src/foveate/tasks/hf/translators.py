@@ -23,6 +23,7 @@ from foveate.tasks.recipe import PairExamples
 from foveate.tasks.run_config import RunConfig
 from foveate.tasks.translator import Translator
 from foveate.training.hardware import choose_device
+from foveate.viewer.effects import EffectResult
 from foveate.viewer.protocol import Input, LookResult
 
 LONGEST = 512
@@ -76,6 +77,11 @@ class PublicTranslator(Translator):
         """In the folder's languages; where it names none to write, in the one that the model begins with."""
         own = self.in_languages(TranslateOptions(), needed=False)
         return super(PublicTranslator, own).look(given, max_length, sites)
+
+    def effect(self, given: Input, *options: Any, **more: Any) -> EffectResult:
+        """In the same languages."""
+        own = self.in_languages(TranslateOptions(), needed=False)
+        return super(PublicTranslator, own).effect(given, *options, **more)
 
     def in_languages(self, options: Any, needed: bool = True) -> "PublicTranslator":
         """The same model for the languages that the options name.

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from torch import nn
+
 from foveate.data.tokens.chat import ChatForm, chat_template
 from foveate.errors import UserError
 from foveate.forms.inputs import EXAMPLES, make_title
@@ -28,6 +30,12 @@ class SkillViewer:
         self.examples = EXAMPLES if reads_text else ()
         if not self.skill.attends():
             raise nothing_to_see(self.skill.task, self.skill.recipe.model, self.name)
+
+    @property
+    def model(self) -> nn.Module:
+        """The model that is looked at."""
+        found: nn.Module = self.skill.model
+        return found
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads an input."""

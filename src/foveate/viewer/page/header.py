@@ -4,7 +4,7 @@ The scripts of the page read the same fields, from the page itself or from a ser
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from foveate.errors import UserError
 from foveate.sight.layouts import Windows
-from foveate.viewer.document import Document, Panel
+from foveate.viewer.document import Document, Effect, EffectPanel, Panel
 from foveate.viewer.page.packing import MAP_BITS, PanelShape, panel_shape, precision, unpack
 from foveate.viewer.sides import Audio, Image, Side, picture_type
 
@@ -71,6 +71,32 @@ class SiteHead:
 
 
 @dataclass(frozen=True)
+class EffectHead:
+    """Effects, each with whether it was measured: else it is an estimate."""
+
+    changes: tuple[float, ...]
+    exact: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class EffectsHead:
+    """What the answer needs: see `EffectPanel`."""
+
+    answer: str
+    score: str
+    value: float
+    sites: tuple[str, ...]
+    heads: tuple[EffectHead, ...]
+    """Of each site: one for each head."""
+    layers: EffectHead
+    """One for each site."""
+    keys: EffectHead
+    """One for each place of the input; none where these are not known."""
+    site: str
+    """A site whose keys are these places."""
+
+
+@dataclass(frozen=True)
 class Head:
     """The whole page."""
 
@@ -79,6 +105,7 @@ class Head:
     notes: tuple[str, ...]
     sites: tuple[SiteHead, ...]
     sides: tuple[SideHead, ...]
+    effects: EffectsHead | None = None
 
 
 def make_head(document: Document) -> tuple[Head, list[bytes]]:
@@ -89,7 +116,8 @@ def make_head(document: Document) -> tuple[Head, list[bytes]]:
     for panel in document.sites:
         over, along = (sides.setdefault(_side_head(side, pictures), len(sides)) for side in (panel.queries, panel.keys))
         sites.append(_site_head(panel, over, along))
-    return Head(FORMAT, document.title, tuple(document.notes), tuple(sites), tuple(sides)), list(pictures)
+    effects = None if document.effects is None else _effects_head(document.effects)
+    return Head(FORMAT, document.title, tuple(document.notes), tuple(sites), tuple(sides), effects), list(pictures)
 
 
 def restore_document(
@@ -106,7 +134,47 @@ def restore_document(
         panels = [_panel(site, sides, blocks(place)) for place, site in enumerate(head.sites)]
     except LookupError as error:
         raise UserError(f"the page is damaged: {error} is missing") from None
-    return Document(head.title, panels, list(head.notes))
+    return Document(head.title, panels, list(head.notes), None if head.effects is None else _effects(head.effects))
+
+
+def _effects_head(panel: EffectPanel) -> EffectsHead:
+    heads = tuple(_effect_head(own) for own in panel.heads.values())
+    layers = _effect_head([*panel.layers.values()])
+    return EffectsHead(
+        panel.answer,
+        panel.score_name,
+        panel.value,
+        (*panel.heads,),
+        heads,
+        layers,
+        _effect_head(panel.keys),
+        panel.site,
+    )
+
+
+def _effect_head(effects: Sequence[Effect]) -> EffectHead:
+    changes = (float(f"{one.change:.4g}") for one in effects)
+    return EffectHead(tuple(changes), tuple(one.exact for one in effects))
+
+
+def _effects(head: EffectsHead) -> EffectPanel:
+    def effects(of: EffectHead) -> list[Effect]:
+        if len(of.changes) != len(of.exact):
+            raise UserError(f"the page is damaged: {len(of.changes)} effects, and {len(of.exact)} notes about them")
+        return [Effect(change, exact) for change, exact in zip(of.changes, of.exact, strict=True)]
+
+    layers = effects(head.layers)
+    if not len(head.sites) == len(head.heads) == len(layers):
+        raise UserError("the page is damaged: its effects are of other sites than it names")
+    return EffectPanel(
+        head.answer,
+        head.score,
+        head.value,
+        dict(zip(head.sites, map(effects, head.heads), strict=True)),
+        dict(zip(head.sites, layers, strict=True)),
+        effects(head.keys),
+        head.site,
+    )
 
 
 def _site_head(panel: Panel, queries: int, keys: int) -> SiteHead:

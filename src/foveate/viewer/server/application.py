@@ -2,6 +2,7 @@
 
     GET  /                              the page
     POST /looks                         {"text": ...} or {"name": ..., "data": base64}: look at an input; {"id": ...}
+    POST /looks                         ... "removed": [[SITE, HEAD], ...]}: the same without these heads
     POST /looks?model=second            the same by the model that stands beside the first
     POST /writings                      {"text": ..., "chat": "" or "yes"}: {"text": with a few more tokens, "ended"}
     GET  /looks/ID                      200 and the head of its page, 202 after a second if it is not ready, 422 if it
@@ -18,7 +19,7 @@ A cookie of the page names the browser, whose last looks are kept. What a client
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from itertools import islice
@@ -35,7 +36,8 @@ from foveate.viewer.protocol import Input, InputKind, ModelViewer, WritingViewer
 from foveate.viewer.server.jobs import Job, wait_for_jobs
 from foveate.viewer.server.page import ServerInfo, make_page
 from foveate.viewer.server.pair import PairedSession
-from foveate.viewer.server.requests import parse_input, parse_writing, read_json_body
+from foveate.viewer.server.removals import can_remove, without_heads
+from foveate.viewer.server.requests import parse_input, parse_removals, parse_writing, read_json_body
 from foveate.viewer.server.session_cache import Session, SessionCache
 from foveate.viewer.server.worker import Busy, Unwanted, Worker
 
@@ -116,6 +118,7 @@ class Explorer:
             writes=isinstance(viewer, WritingViewer),
             chats=isinstance(viewer, WritingViewer) and viewer.chats,
             second="" if second is None else second.name,
+            removes=second is None and can_remove(viewer),
         )
         self._page = make_page(about)
 
@@ -129,10 +132,11 @@ class Explorer:
         """Queue a look at an input."""
         takes, viewer = self._viewer.takes, self._requested_model(request)
         body = await read_json_body(request, self._limits.body_bytes(takes))
+        removed = parse_removals(body)
         given = parse_input(body, takes, self._limits.file_bytes)
         name = self._sessions.new_name()
         job = Job(_owner(request))
-        self._submit(job, lambda: self._look(viewer, name, job, given))
+        self._submit(job, lambda: self._look(viewer, name, job, given, removed))
         self._jobs[name] = job
         self._forget_jobs()
         return JSONResponse({"id": name}, 202)
@@ -151,10 +155,13 @@ class Explorer:
             raise HTTPException(400, "there is no such model")
         return self._second
 
-    def _look(self, viewer: ModelViewer, name: str, job: Job, given: Input) -> bytes:
-        """Run a model, in the worker's thread, and return the head of the page."""
+    def _look(
+        self, viewer: ModelViewer, name: str, job: Job, given: Input, removed: Mapping[str, Sequence[int]]
+    ) -> bytes:
+        """Run a model without the removed heads, in the worker's thread, and return the head of the page."""
         job.started = time.monotonic()
-        session = Session(viewer.look(given, self._limits.tokens))
+        with without_heads(viewer, removed):
+            session = Session(viewer.look(given, self._limits.tokens))
         head = session.head()
         self._sessions.put(name, session, job.owner)
         return head

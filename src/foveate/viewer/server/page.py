@@ -9,7 +9,7 @@ from typing import NamedTuple
 from foveate.viewer.page.compose import JSON, PageData, compose
 from foveate.viewer.protocol import InputKind
 
-SCRIPTS = ("remote.js", "fields.js", "past.js", "prompt.js")
+SCRIPTS = ("remote.js", "fields.js", "past.js", "removed.js", "prompt.js")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class ServerInfo:
     """Whether the model goes on with a text."""
     chats: bool = False
     """Whether it answers messages."""
+    removes: bool = False
+    """Whether heads can be removed."""
     second: str = ""
     """Description of the model beside it; empty if there is none."""
 

@@ -15,6 +15,9 @@ from foveate.viewer.protocol import File, Input, InputKind
 UPLOAD_SECONDS = 60
 """The longest that a request may take to arrive."""
 
+MOST_REMOVED, MOST_HEADS, LONGEST_SITE = 4096, 2**16, 500
+"""Heads that a look can do without, their greatest number, and the characters of the name of a site."""
+
 NAME = 120
 """Maximum length of a file name; longer names are cut."""
 
@@ -60,6 +63,25 @@ def parse_input(body: dict[str, Any], takes: InputKind, max_bytes: int) -> Input
     if len(data) > max_bytes:
         raise _too_large(max_bytes)
     return File(_whole(body["name"])[:NAME], data, _whole(body.get("question", "")))
+
+
+def parse_removals(body: dict[str, Any]) -> dict[str, list[int]]:
+    """The heads of each site that a look is to do without, which are taken from the request. Raises HTTPException for
+    anything else."""
+    given = body.pop("removed", [])
+    if not isinstance(given, list) or len(given) > MOST_REMOVED or not all(map(_is_head, given)):
+        raise HTTPException(400, f"removed must be at most {MOST_REMOVED} pairs of a site and a head")
+    found: dict[str, list[int]] = {}
+    for site, head in given:
+        found.setdefault(site, []).append(head)
+    return found
+
+
+def _is_head(pair: Any) -> bool:
+    if not isinstance(pair, list) or len(pair) != 2:
+        return False
+    site, head = pair
+    return isinstance(site, str) and 0 < len(site) <= LONGEST_SITE and type(head) is int and 0 <= head < MOST_HEADS
 
 
 def parse_writing(body: dict[str, Any]) -> tuple[str, bool]:

@@ -28,6 +28,10 @@ class WithMeans {
     return this.source.ahead;
   }
 
+  get removing() {
+    return this.source.removing;
+  }
+
   async overview() {
     this.head = await this.source.overview();
     return this.head;

@@ -14,7 +14,9 @@ class Overview {
     this.element.addEventListener("pointerover", (event) => this.tell(event.target));
     this.element.addEventListener("pointerleave", () => this.light(null));
     const groups = this.groups().map(([name, sites]) => this.group(name, sites));
-    this.element.append(this.intro(), make("div", { class: "groups" }, ...groups));
+    const { effects } = page.overview;
+    this.effects = effects ? new EffectTable(page, effects) : null;
+    this.element.append(this.intro(), make("div", { class: "groups" }, ...(effects ? [this.effects.element] : []), ...groups));
     const fit = ({ target, contentRect }) => this.fit(target, contentRect.width);
     this.fits = new ResizeObserver((entries) => entries.forEach(fit));
     groups.forEach((group) => this.fits.observe(group));
@@ -37,7 +39,7 @@ class Overview {
     const { title, notes, sites } = this.page.overview;
     const real = sites.filter(({ rollout }) => !rollout);
     const heads = real.reduce((sum, site) => sum + site.heads, 0);
-    const told = `${counted(heads, "head")} at ${counted(real.length, "site")}. Choose one to see its weights.`;
+    const told = `${counted(heads, "head")} at ${counted(real.length, "site")}. Choose one to see its weights${this.page.source.removing?.possible() ? "; shift and a click remove it" : ""}.`;
     this.scale = make("div", {});
     this.marked = make("p", { class: "muted marked" });
     const intro = make(
@@ -129,7 +131,8 @@ class Overview {
       thumb.dataset.head = head;
       thumb.append(make("canvas", { "aria-hidden": "true" }));
       if (isMean(site, head)) thumb.append(make("span", { class: "thumb-name", "aria-hidden": "true" }, "mean"));
-      thumb.addEventListener("click", () => this.page.open(place, head));
+      thumb.addEventListener("click", (event) => (event.shiftKey && this.page.remove(place, head)) || this.page.open(place, head));
+      thumb.classList.toggle("removed-head", this.page.removed(place, head));
       maps.append(thumb);
     }
     const label = make(
@@ -166,6 +169,7 @@ class Overview {
       each.querySelectorAll(".thumb").forEach((thumb, head) => this.paintHead(thumb, head, maps));
     }
     this.tellScale();
+    this.effects?.paint();
     markHeads(this);
   }
 

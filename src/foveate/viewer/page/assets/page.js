@@ -69,6 +69,20 @@ class Page {
     return this.kept.get(site);
   }
 
+  /** Whether a head is one that the model was run without. */
+  removed(site, head) {
+    const { name } = this.overview.sites[site];
+    return Boolean(this.source.removing?.has(name.split("#")[0], head));
+  }
+
+  /** Run the model without a head, or with it again, where the source can: whether it can. */
+  remove(site, head) {
+    const info = this.overview.sites[site];
+    if (!this.source.removing?.possible() || info.rollout || head >= info.heads) return false;
+    this.source.removing.toggle(info.name.split("#")[0], head);
+    return true;
+  }
+
   /** Show what the address names, as `linkTo` writes it: "#3/5" is head 5 of site 3. */
   async route() {
     if (!this.overview) return;

@@ -30,10 +30,12 @@ class Stage {
     this.first = make("div", { class: "pane", id: "view", role: "tabpanel", tabIndex: -1 });
     this.second = make("div", { class: "pane" });
     this.panes = make("div", { class: "panes" }, this.first, this.second, this.beside.element);
+    this.remove = make("button", { type: "button", class: "back", hidden: true });
+    this.remove.addEventListener("click", () => page.remove(page.head.site, page.head.head));
     this.element = make(
       "div",
       { class: "stage", tabIndex: -1 },
-      make("nav", { class: "crumbs", "aria-label": "Which head" }, back, this.sites, this.name, ...tools),
+      make("nav", { class: "crumbs", "aria-label": "Which head" }, back, this.sites, this.name, this.remove, ...tools),
       this.film,
       this.bar,
       this.panes,
@@ -44,6 +46,8 @@ class Stage {
   open(head, maps) {
     this.sites.value = head.site;
     this.name.textContent = head.name;
+    this.remove.hidden = !this.page.source.removing?.possible() || head.mean || Boolean(head.info.rollout);
+    this.remove.textContent = this.page.removed(head.site, head.head) ? "Bring it back" : "Remove this head";
     this.layers.open(head, maps);
     this.parts.open(head);
     this.fillFilm(head, maps);

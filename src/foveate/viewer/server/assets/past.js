@@ -12,9 +12,10 @@ class Past {
   }
 
   /** A look: its name, its title, and its text, or both texts. */
-  remember(id, title, texts) {
+  remember(id, title, texts, removed = []) {
     const kept = texts.every((text) => text.length <= LONGEST) ? texts : [];
-    this.looks = [{ id, title, texts: kept }, ...this.looks].slice(0, REMEMBERED);
+    const without = removed.length ? ` (without ${counted(removed.length, "head")})` : "";
+    this.looks = [{ id, title: `${title}${without}`, texts: kept, removed }, ...this.looks].slice(0, REMEMBERED);
     try {
       sessionStorage.setItem("foveate-looks", JSON.stringify(this.looks));
     } catch {

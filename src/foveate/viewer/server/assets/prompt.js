@@ -9,6 +9,8 @@ class Prompt {
     this.error = make("p", { class: "prompt-error", role: "alert", hidden: true });
     this.button = make("button", { type: "submit", class: "prompt-look" }, "Look");
     this.past = new Past((look) => this.again(look));
+    this.removed = new Removed(() => this.look());
+    this.plain = { given: null, notes: [] }; // what the model said last with all its heads
     this.first = new Fields(about, "given", () => this.look());
     this.second = new Fields(about, "given-beside", () => this.look(), "What shall it read beside that?");
     this.two = make("button", { type: "button", class: "prompt-write prompt-two" }, "Beside");
@@ -26,6 +28,7 @@ class Prompt {
       make("div", { class: "prompt-head" }, name, more),
       make("div", { class: "prompt-field" }, ...fields, this.button, this.two, ...this.writers()),
       ...this.examples(),
+      this.removed.element,
       make("div", { class: "prompt-foot" }, this.error, this.status, keys, this.past.list),
     );
     this.element.addEventListener("submit", (event) => {
@@ -118,13 +121,30 @@ class Prompt {
 
   async lookOnce(given) {
     const beside = await this.beside(given);
-    const names = [await this.begin(given)];
+    const removed = beside ? [] : this.removed.pairs; // two looks have sites of other names
+    if (removed.length) await this.before(given);
+    const names = [await this.begin(removed.length ? { ...given, removed } : given)];
     if (beside) names.push(await this.begin(beside, this.about.second ? "?model=second" : ""));
     const id = names.join("~");
     const head = await this.done(id);
     const texts = [given, ...(beside && beside !== given ? [beside] : [])].map(({ text }) => text ?? "");
-    this.past.remember(id, head.title, texts);
+    this.past.remember(id, head.title, texts, removed);
+    if (removed.length) this.removed.compare(this.plain.notes, head.notes);
+    else if (!beside) this.plain = { given: JSON.stringify(given), notes: head.notes };
     await this.show(id, head);
+  }
+
+  /** What the model says of an input with all its heads. */
+  async before(given) {
+    const key = JSON.stringify(given);
+    if (this.plain.given === key) return;
+    const { notes } = await this.done(await this.begin(given));
+    this.plain = { given: key, notes };
+  }
+
+  /** Whether heads of what is shown can be removed. */
+  get removes() {
+    return this.about.removes && !this.source.name?.includes("~");
   }
 
   async begin(given, model = "") {
@@ -139,7 +159,8 @@ class Prompt {
   }
 
   get wanted() {
-    return `${this.first.wanted}\n${this.second.field.hidden ? "" : this.second.wanted}`;
+    const { first, second, removed } = this;
+    return `${first.wanted}\n${second.field.hidden ? "" : second.wanted}\n${JSON.stringify(removed.pairs)}`;
   }
 
   /** The head of the page, as soon as the model has run; the server answers after a second, ready or not. */
@@ -166,7 +187,10 @@ class Prompt {
     await this.attempt(async () => {
       try {
         if (this.about.takes === "text") this.fill(look.texts ?? []);
-        await this.show(look.id, await this.done(look.id));
+        const head = await this.done(look.id);
+        this.removed.take(look.removed ?? []);
+        this.removed.answer.replaceChildren();
+        await this.show(look.id, head);
       } catch (error) {
         if (error.gone) this.past.forget(look);
         this.past.show(this.source.name);
@@ -236,6 +260,11 @@ function explore() {
   const source = new RemoteSource();
   const prompt = new Prompt(JSON.parse(find("explorer").textContent), source);
   source.prompt = prompt.element;
+  source.removing = {
+    possible: () => prompt.removes,
+    has: (site, head) => prompt.removed.has(site, head),
+    toggle: (site, head) => prompt.removed.toggle(site, head),
+  };
   prompt.page = new Page(source);
   prompt.begun();
 }

@@ -1,0 +1,83 @@
+"""Heads that a look does without: for the browser that removes them, for one look."""
+
+import numpy as np
+import pytest
+import torch
+from served_model import HEADS, Client, FakeViewer, Serve
+
+from foveate.sight import Scale, change
+from foveate.viewer.protocol import ContinuedText
+
+TEXT = "one two three four five"
+
+
+def looked(client: Client, removed: object = None) -> str:
+    """The address of a look at the text, perhaps without some heads, once it has ended."""
+    body = {"text": TEXT} if removed is None else {"text": TEXT, "removed": removed}
+    begun = client("POST", "/looks", body)
+    assert begun.status == 202, begun.json
+    address = f"/looks/{begun.json['id']}"
+    client.wait(address)
+    return address
+
+
+def maps(client: Client, address: str, site: int) -> np.ndarray:
+    return np.frombuffer(client.get(f"{address}/maps/{site}").body, "<f4")
+
+
+def test_a_removed_head_changes_what_comes_after_it(served: Serve) -> None:
+    client = served()
+    whole, without = looked(client), looked(client, [["layers.0", 1]])
+    assert np.array_equal(maps(client, whole, 0), maps(client, without, 0))
+    assert not np.allclose(maps(client, whole, 1), maps(client, without, 1), atol=1e-3)
+    viewer = FakeViewer()
+    with change(viewer.model, {"layers.0": Scale(0.0, 1)}):
+        right = viewer.look(TEXT, 99).sight["layers.1"].weights()[0]
+    found = client.viewer.seen[TEXT].sight["layers.1"].weights()[0]
+    assert torch.allclose(found, right, atol=1e-6)
+
+
+def test_no_other_browser_sees_it(served: Serve) -> None:
+    """Also not after a look that failed."""
+    client = served()
+    other = client.browser()
+    whole = maps(other, looked(other), 1)
+    for removed in ([["layers.0", head] for head in range(HEADS)], [["layers.0", 99]], [["layers.9", 0]]):
+        looked(client.browser(), removed)
+        assert np.array_equal(maps(other, looked(other), 1), whole)
+
+
+def test_what_cannot_be_removed(served: Serve) -> None:
+    client = served()
+    answer = client.get(looked(client, [["layers.0", 7]]))
+    assert (answer.status, answer.json["message"]) == (422, "layers.0 has 3 heads, 0 to 2: there is no head 7")
+    answer = client.get(looked(client, [["layers.*", 0]]))
+    assert answer.status == 422, "a site, not a pattern"
+    assert "no module that attends has a path like" in answer.json["message"]
+    del client.viewer.model
+    assert client.get(looked(client, [["layers.0", 0]])).json["message"].endswith("cannot be removed")
+
+
+@pytest.mark.parametrize(
+    "removed",
+    [
+        *(5, "layers.0", [5], {"layers.0": 1}, [["layers.0", 0]] * 4097, [["layers.0"]], [[0, 0]], [["", 0]]),
+        *([["x" * 501, 0]], [["layers.0", "1"]], [["layers.0", -1]], [["layers.0", True]], [["layers.0", 2**16]]),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_another_request_is_refused(served: Serve, removed: object) -> None:
+    answer = served()("POST", "/looks", {"text": TEXT, "removed": removed})
+    assert answer.status == 400
+    assert answer.json == {"message": "removed must be at most 4096 pairs of a site and a head"}
+
+
+def test_a_text_that_is_written_is_not_changed(served: Serve) -> None:
+    """The change is closed before anything else is asked of the model."""
+    client = served()
+    client.viewer.chats = False  # type: ignore[attr-defined]
+    client.viewer.write = lambda text, count, chat: ContinuedText(text, True)  # type: ignore[attr-defined]
+    hooks = lambda: [len(module._forward_pre_hooks) for module in client.viewer.model.modules()]  # noqa: E731
+    before = hooks()
+    looked(client, [["layers.1", 0]])
+    assert hooks() == before
