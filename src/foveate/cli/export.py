@@ -20,6 +20,7 @@ from foveate.tasks.export.cloze import export_cloze, fills_in_words
 from foveate.tasks.export.image_writers import export_image_writer, writes_about_images
 from foveate.tasks.export.images import export_images, exports_images
 from foveate.tasks.export.labels import export_labels, gives_labels
+from foveate.tasks.export.matchers import compares_images, export_matcher
 from foveate.tasks.export.sounds import export_sounds, exports_sounds
 from foveate.tasks.export.translators import export_translator, is_translator
 
@@ -30,10 +31,11 @@ class Export:
 
     As a Hugging Face folder, which transformers loads with the same logits: a GPT, GPT-NeoX, Llama or a relative of
     these, a BERT that labels texts, pairs or words, a GPT that labels texts, a BERT or XLNet that fills in words, a
-    Transformer or T5 that translates, a TrOCR, Donut, ViT-GPT2 or BLIP that writes about images, a vision Transformer,
-    Swin, ConvNeXt, ResNet or DETR, or a Whisper, wav2vec 2.0 or audio spectrogram Transformer that began from such a
-    folder. As an ONNX file: a language model, a BERT or a classifier of images. As an adapter of peft: the low-rank
-    updates of a classifier that was trained with --lora. As a GGUF file, which llama.cpp reads: a Llama."""
+    Transformer or T5 that translates, a TrOCR, Donut, ViT-GPT2 or BLIP that writes about images, a CLIP or SigLIP, a
+    vision Transformer, Swin, ConvNeXt, ResNet or DETR, or a Whisper, wav2vec 2.0 or audio spectrogram Transformer that
+    began from such a folder. As an ONNX file: a language model, a BERT or a classifier of images. As an adapter of
+    peft: the low-rank updates of a classifier that was trained with --lora. As a GGUF file, which llama.cpp reads: a
+    Llama."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Folder of a trained model, of foveate's or of Hugging Face's; or a name of trained weights."""
@@ -74,6 +76,7 @@ def main(arguments: Sequence[str]) -> None:
         (gives_labels, export_labels),
         (fills_in_words, export_cloze),
         (exports_images, export_images),
+        (compares_images, export_matcher),
         (is_translator, export_translator),
         (exports_sounds, export_sounds),
         (writes_about_images, export_image_writer),
