@@ -6,8 +6,9 @@ from typing import Any, cast
 
 from tokenizers import Tokenizer, processors
 
-from foveate.data.tokens.bert_tokenizer import BertTokenizer
+from foveate.data.text.conversations import answer_ends
 from foveate.data.tokens.public_tokenizer import ROLES, PublicTokenizer
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.data.tokens.tokenizers import SubwordTokenizer
 from foveate.errors import UserError
 from foveate.interop.public_folder import public_tensors
@@ -26,12 +27,14 @@ def as_completer(task: Any) -> Completer:
     if not isinstance(task, LanguageModel | TunedModel):
         name = getattr(getattr(task, "task", None), "name", "such")
         raise UserError(f"transformers has no class for the models of `{name}`: they are not exported")
-    own = cast(SubwordTokenizer, task.processor.reads.words)
-    values = {"bos_token_id": own.special.start, "eos_token_id": own.special.end}
+    own = cast(SubwordTokenizer | TextTokenizer, task.processor.reads.words)
+    ends = list(dict.fromkeys([own.special.end, *answer_ends(own)]))
+    values = {"bos_token_id": own.special.start, "eos_token_id": ends if ends[1:] else ends[0]}
     model = task.model
     if not isinstance(model, CausalLanguageModel):
         raise UserError(f"transformers has no model like {task.recipe.model}: of language models, a GPT is exported")
     tokenizer = public_tokenizer(own, [own.special.start])
+    tokenizer.config |= getattr(own, "chat", {})
     return Completer.of(model, str(task.description["family"]), tokenizer, values)
 
 
@@ -48,7 +51,7 @@ def export_gguf(task: Any, out: Path) -> Path:
 
 
 def public_tokenizer(
-    own: SubwordTokenizer | BertTokenizer, begin: Sequence[int], end: Sequence[int] = ()
+    own: SubwordTokenizer | TextTokenizer, begin: Sequence[int], end: Sequence[int] = ()
 ) -> PublicTokenizer:
     """A tokenizer of ours as public ones are: with these ids around each text, and special tokens by role."""
     tokenizer, special = own.copy(), own.special
@@ -60,7 +63,7 @@ def public_tokenizer(
 
 
 def public_pair_tokenizer(
-    own: SubwordTokenizer | BertTokenizer, around: Sequence[Sequence[int]], segments: bool
+    own: SubwordTokenizer | TextTokenizer, around: Sequence[Sequence[int]], segments: bool
 ) -> PublicTokenizer:
     """The same for two texts that are read together: with ids before, between and behind them.
 
@@ -83,7 +86,7 @@ def public_pair_tokenizer(
     return found
 
 
-def _with_roles(own: SubwordTokenizer | BertTokenizer, tokenizer: Tokenizer) -> PublicTokenizer:
+def _with_roles(own: SubwordTokenizer | TextTokenizer, tokenizer: Tokenizer) -> PublicTokenizer:
     """The tokenizer with its special tokens by role, those that stand for no text left out of what is decoded."""
     special = own.special
     named = {number: str(tokenizer.id_to_token(number)) for number in special.ids.values()}
