@@ -192,6 +192,27 @@ def test_a_training_begins_from_it(case: Case, lora: int | None, tmp_path: Path)
     assert opened.run(TEXTS[0], max_new_tokens=16, **words_to_write(kind)).tokens == answer.tokens
 
 
+def test_a_text_that_is_too_long_is_cut(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the model has learned so many positions: the line alone has no answer, unless --truncate cuts it."""
+    kind, folder, _ = case
+    long = " ".join(["lamp"] * 300)
+    flags = [part for name, value in words_to_write(kind).items() for part in (f"--{name.replace('_', '-')}", value)]
+    given = ["run", str(folder), long, TEXTS[0], "--decoding.max-new-tokens", "4", *flags]
+    skill = foveate.load(folder)
+    if skill.most_positions > 1000:
+        main(given)
+        assert len(capsys.readouterr().out.splitlines()) == 2
+        return
+    with pytest.raises(SystemExit) as stop:
+        main(given)
+    assert stop.value.code == 2
+    capsys.readouterr()
+    main([*given, "--truncate"])
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 2
+    assert "cut" in err
+
+
 def test_it_is_written_back(case: Case, tmp_path: Path) -> None:
     kind, folder, theirs = case
     main(["export", str(folder), "--out", str(tmp_path / "back")])

@@ -2,6 +2,9 @@
 transformers' numbers."""
 
 import json
+import os
+import signal
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +12,22 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
+import transformers
 from image_folders import Folders, models, reference, timm_models
-from made_examples import boxed_images
+from made_examples import boxed_images, examples_of
 
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
-from foveate.tasks.learning import learn
+from foveate.models import config_class
+from foveate.models.vision.image_encoder import encoder_of
+from foveate.tasks import TASKS, find_task
+from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.loading import recipe
+from foveate.tasks.start.image_writers import ImageWriterOrEncoder
+from foveate.tasks.start.parts import DetectorOrEncoder, ImageEncoder
 from foveate.tasks.start.weights import HEADS
+from foveate.training import Interrupted
 
 KINDS = [*models(), *timm_models()]
 
@@ -165,6 +175,34 @@ def test_a_detector_is_trained_further_with_new_classes_and_written_back(
     torch.testing.assert_close(found.boxes, expected.pred_boxes, atol=5e-5, rtol=0)
 
 
+@pytest.mark.parametrize("name", DETECTORS)
+def test_a_detector_learns_by_updates_resumes_and_is_measured(
+    name: str, folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --lora all but the classes stays; a training that was stopped ends with the same weights."""
+    made = boxed_images(tmp_path)
+    shared: dict[str, Any] = {"data": made.data, "validation": made.data, "start": folders[name], "lora": 2}
+    shared |= {"batch": 4, "save_every": 1, "validate_every": 2, "average": 1, "warmup": 1, "device": "cpu"}
+    shared |= {"precision": "float32", "validation_examples": 3, "steps": 3, "log_every": 1}
+
+    def stop(row: Any) -> None:
+        if row["step"] == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    whole = learn(recipe("detect", out=tmp_path / "whole", **shared))
+    with pytest.raises(Interrupted):
+        learn(recipe("detect", out=tmp_path / "run", **shared), callbacks=[stop])
+    run = learn(recipe("detect", out=tmp_path / "run", **shared))
+    before = foveate.load(folders[name]).model.state_dict()
+    for part, value in run.model.state_dict().items():
+        torch.testing.assert_close(value, whole.model.state_dict()[part])
+        changed = part.rpartition(".")[0].endswith(("query", "value")) or "running" in part or "num_" in part
+        if not part.startswith(HEADS) and not changed:
+            torch.testing.assert_close(value, before[part], msg=part)
+    main(["eval", str(tmp_path / "run"), "--data", *map(str, made.data), "--json"])
+    assert "AP50" in next(iter(json.loads(capsys.readouterr().out)["ways"].values()))
+
+
 @pytest.mark.parametrize("name", ["deit", "dinov2"])
 def test_it_is_exported_with_what_prepares_its_images(name: str, folders: Folders, tmp_path: Path) -> None:
     main(["export", str(folders[name]), "--out", str(tmp_path / "back")])
@@ -250,3 +288,51 @@ def test_a_detector_is_looked_at(name: str, folders: Folders, tmp_path: Path) ->
         sums = sight[site].weights().sum(-1)
         assert float(sums.max()) <= 1 + 1e-5
         assert float(sums.min()) > (0.0 if not sight[site].has_sinks else -1e-6)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a ResNet-18, with statistics of pixels of its own."""
+    place, stages = tmp_path_factory.mktemp("encoder"), {"depths": [2, 2, 2, 2], "hidden_sizes": [64, 128, 256, 512]}
+    config = transformers.ResNetConfig(**stages, layer_type="basic", num_labels=3)
+    transformers.ResNetForImageClassification(config).save_pretrained(place)
+    own = {"image_mean": [0.3, 0.4, 0.6], "image_std": [0.2, 0.3, 0.1], "size": {"shortest_edge": 64}}
+    transformers.ConvNextImageProcessor(**own).save_pretrained(place)
+    return place
+
+
+ENCODERS = (ImageEncoder, ImageWriterOrEncoder, DetectorOrEncoder)
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if isinstance(find_task(name).start, ENCODERS)])
+def test_an_image_encoder_reads_as_its_folder(name: str, encoder: Path, tmp_path: Path) -> None:
+    """What begins with the encoder of a folder standardises pixels by the folder's numbers, and keeps them."""
+    task = find_task(name)
+    made = examples_of(task, tmp_path / "examples")
+    kind = config_class(task.presets()[task.model].family)
+    part = next(one.name for one in fields(kind) if one.name in ("backbone", "image_encoder"))
+    begun = task.recipe(
+        data=made.data,
+        validation=made.data,
+        start=encoder,
+        architecture={part: "resnet18"},
+        out=tmp_path / "run",
+        batch=4,
+        steps=1,
+        validate_every=1,
+        validation_examples=2,
+        average=1,
+        warmup=1,
+        size=64,
+        precision="float32",
+    )
+    learn(begun)
+    skill: Any = foveate.load(tmp_path / "run")
+    theirs: Any = foveate.load(encoder).processor.reads
+    assert (skill.processor.reads.pixel_mean, skill.processor.reads.pixel_deviation) == (theirs.mean, theirs.spread)
+    assert skill.processor.reads.sizes()["image_size"] == 64
+    taken: Any = encoder_of(Lesson(task, begun).model_of(skill.processor.sizes()))
+    own = foveate.load(encoder).model.state_dict()
+    assert len(taken.state_dict()) > 50
+    for tensor, value in taken.state_dict().items():
+        torch.testing.assert_close(value, own[tensor])

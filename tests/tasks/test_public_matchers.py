@@ -15,10 +15,15 @@ from made_examples import labelled_images
 
 import foveate
 from foveate.cli import main
+from foveate.contracts import Batch, Output
 from foveate.errors import UserError
-from foveate.tasks.learning import learn
+from foveate.models.multimodal.dual_encoder import DualEncoderConfig
+from foveate.tasks import find_task
+from foveate.tasks.export.matchers import export_matcher
+from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.loading import recipe
 from foveate.tasks.viewers import add_question, read_input
+from foveate.training.objectives.contrastive import Contrastive
 
 sys.path.append(str(Path(__file__).parent.parent / "parity"))
 from public_models import word_tokenizer
@@ -186,3 +191,102 @@ def test_a_classifier_begins_with_the_part_that_reads_images(
     reads = public.processor.reads
     assert (skill.processor.reads.pixel_mean, skill.processor.reads.pixel_deviation) == (reads.mean, reads.spread)
     assert foveate.load(tmp_path / "run").run(folders["image"]).label in {"red", "green", "blue"}
+
+
+@pytest.fixture(scope="module")
+def captions(folders: dict[str, Path]) -> Path:
+    """A table of images of other shapes than the models', with captions, of which one is too long."""
+    generator, table = np.random.default_rng(4), folders["root"] / "captions.tsv"
+    lines = []
+    for number in range(12):
+        pixels = generator.integers(0, 255, (31 + number, 45, 3), np.uint8)
+        PIL.Image.fromarray(pixels).save(folders["root"] / f"{number}.png")
+        lines.append(f"{number}.png\t{' '.join('abcdefghijkl'[number:])}{' a' * 70 * (number == 3)}\n")
+    table.write_text("".join(lines))
+    return table
+
+
+@pytest.mark.parametrize("lora", [None, 2], ids=["whole", "lora"])
+@pytest.mark.parametrize("name", KINDS)
+def test_it_is_trained_further_and_written_back(
+    name: str,
+    lora: int | None,
+    folders: dict[str, Path],
+    captions: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """From its own weights, with its tokenizer and its statistics of images."""
+    out, image = tmp_path / "run", str(folders["image"])
+    settings = {"steps": 4, "validate_every": 4, "save_every": 4, "average": 1, "warmup": 1, "learning_rate": 1e-3}
+    more: dict[str, Any] = {"batch": 6, "lora": lora, "device": "cpu", "precision": "float32", **settings}
+    begun = recipe("match-image", data=captions, validation=captions, start=folders[name], out=out, **more)
+    built = Lesson(find_task("match-image"), begun).build().state_dict()
+    plain = {part.replace(".layer.", "."): value for part, value in built.items()}
+    before: Any = foveate.load(folders[name])
+    for part, value in before.model.state_dict().items():
+        torch.testing.assert_close(plain[part], value)
+    learn(begun)
+    assert "cut after 62 tokens, which the model reads: 1 of 12 captions" in capsys.readouterr().err
+    skill: Any = foveate.load(out)
+    reads, theirs = skill.processor.reads, before.processor.reads
+    assert vars(reads) == vars(theirs)
+    changed = [part for part, value in skill.model.state_dict().items() if not torch.equal(value, plain[part])]
+    assert bool([part for part in changed if "query" not in part and "value" not in part]) == (lora is None)
+    metrics = skill.evaluate([captions]).figures["ways"]
+    assert {"recall_1", "recall_5"} <= next(iter(metrics.values())).keys()
+    main(["run", str(out), image, "--labels", "a b", "c", "--json"])
+    assert {*json.loads(capsys.readouterr().out)["probabilities"]} == {"a b", "c"}
+    main(["look", str(out), image, "a b c", "--out", str(tmp_path / "look.html")])
+    assert (tmp_path / "look.html").stat().st_size > 10_000
+    main(["export", str(out), "--out", str(tmp_path / name)])
+    texts = ["a b c", "d", "e a d b"]
+    scores = expected_scores(tmp_path / name, folders["image"], texts)
+    for place in (out, tmp_path / name):
+        found = foveate.load(place)([f"{image}\t{text}" for text in texts])
+        torch.testing.assert_close(torch.tensor([one.score for one in found]), scores, atol=5e-5, rtol=0)
+    again = recipe("match-image", data=captions, validation=captions, start=out, out=tmp_path / "again", **more)
+    assert learn(again).model.config == skill.model.config
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_folder_is_written_back(name: str, folders: dict[str, Path], tmp_path: Path) -> None:
+    main(["export", str(folders[name]), "--out", str(tmp_path / name)])
+    texts = ["a b c", "d"]
+    found, expected = (expected_scores(place, folders["image"], texts) for place in (tmp_path / name, folders[name]))
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_one_learns_from_nothing(name: str, captions: Path, tmp_path: Path) -> None:
+    """With words of its own, and images of the size of its config."""
+    sizes = {"kind": name, "image_size": 16, "image_layers": 1, "layers": 1, "embedding": 96}
+    settings = {"steps": 2, "validate_every": 2, "save_every": 2, "average": 1, "warmup": 1, "batch": 6}
+    data: dict[str, Any] = {"data": captions, "validation": captions, "out": tmp_path / "run"}
+    learn(recipe("match-image", model="clip-vit-tiny", architecture=sizes, tokens="characters", **data, **settings))
+    skill = foveate.load(tmp_path / "run")
+    first, unknown = skill([f"{captions.parent / '1.png'}\t{text}" for text in ("a b", "a ?")])
+    assert -1 <= first.cosine <= 1
+    assert "never saw" in unknown.reason
+    with pytest.raises(UserError, match=r"reads\.pixel_mean does nothing for such a model"):
+        recipe("match-image", model="clip-vit-tiny", pixel_mean=(0.5,), pixel_deviation=(0.5,), **data)
+    if name == "clip":
+        with pytest.raises(UserError, match="the token that ends a text is number 2"):
+            export_matcher(skill, tmp_path / "back")
+    else:
+        assert export_matcher(skill, tmp_path / "back") == "SiglipModel"
+
+
+def test_a_size_that_is_not_the_folders(folders: dict[str, Path], captions: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"size is 32, but the images of .*clip have 20 pixels"):
+        learn(recipe("match-image", data=captions, start=folders["clip"], out=tmp_path / "run", size=32))
+
+
+def test_the_objective_of_a_siglip_by_hand() -> None:
+    """The cross-entropy of each pair by itself; equal captions belong to each other's images."""
+    logits, labels = torch.tensor([[2.0, -1.0], [0.5, -3.0]]), torch.tensor([[0], [1]])
+    batch = Batch({}, {"labels": labels}, torch.ones(2, dtype=torch.long), "")
+    signed = torch.tensor([[2.0, 1.0], [-0.5, -3.0]])
+    objective = Contrastive().fit(DualEncoderConfig(vocabulary=9, kind="siglip"))
+    torch.testing.assert_close(objective(Output(logits), batch).total, -torch.nn.functional.logsigmoid(signed).sum())
+    assert Contrastive().fit(DualEncoderConfig(vocabulary=9)) == Contrastive()

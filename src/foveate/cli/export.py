@@ -23,12 +23,12 @@ class Export:
     """Write a trained model for other libraries.
 
     As a Hugging Face folder, which transformers loads with the same logits: a GPT, GPT-NeoX, Llama or a relative of
-    these that writes, or labels or judges texts or words, a BERT, DeBERTa or XLNet that fills in words, gives labels or
-    answers questions, a Transformer or T5 that translates, a TrOCR, Donut, ViT-GPT2 or BLIP that writes about images, a
-    vision Transformer, Swin, ConvNeXt, ResNet or DETR, or a Whisper, wav2vec 2.0 or audio spectrogram Transformer that
-    began from such a folder. As an ONNX file: a language model, a BERT or a classifier of images; a translator as two.
-    As an adapter of peft: the low-rank updates of a classifier that was trained with --lora. As a GGUF file, which
-    llama.cpp reads: a Llama."""
+    these that writes, or labels or judges texts or words, a BERT, DeBERTa or XLNet that fills in words, gives
+    labels or answers questions, a Transformer or T5 that translates, a TrOCR, Donut, ViT-GPT2 or BLIP that writes
+    about images, a CLIP or SigLIP, a vision Transformer, Swin, ConvNeXt, ResNet or DETR, or a Whisper, wav2vec 2.0
+    or audio spectrogram Transformer that began from such a folder. As an ONNX file: a language model, a BERT or a
+    classifier of images; a translator as two. As an adapter of peft: the low-rank updates of a classifier that was
+    trained with --lora. As a GGUF file, which llama.cpp reads: a Llama."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Folder of a trained model, of foveate's or of Hugging Face's; or a name of trained weights."""

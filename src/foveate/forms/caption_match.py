@@ -7,7 +7,7 @@ B batch    E width of the vectors    S tokens of a caption
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -107,6 +107,7 @@ class CaptionFit(ScoredForm, CaptionWords, OutputForm):
 
     metric: ClassVar[str] = "recall_1"
     score_name = "logit"
+    answer: ClassVar[type[FitAnswer]] = FitAnswer
 
     def learn(self, train: Dataset[CaptionedImage], reads: Any, architecture: Any) -> "CaptionFit":
         found = copy(self)
@@ -127,27 +128,37 @@ class CaptionFit(ScoredForm, CaptionWords, OutputForm):
         labels = torch.tensor([[first[caption]] for caption in captions])
         return self.read(captions), {"labels": labels}, torch.ones(len(labels), dtype=torch.long)
 
-    def decide(self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[PairPixels], options: Any) -> list[Any]:
+    def decide(self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any) -> list[Any]:
         """The cosines, and a failure for each caption that a user should write in another way."""
-        found: list[Any] = [self._tokens(one) for one in prepared]
+        found: list[Any] = [self._tokens_or_failure(one) for one in prepared]
         rows = [row for row, one in enumerate(found) if not isinstance(one, Failure)]
         if not rows:
             return found
         pixels = inputs["pixels"]
-        read = {name: value.to(pixels.device) for name, value in self.read([found[row] for row in rows]).items()}
-        images, texts = model.embed_images(pixels[rows]), model.embed_captions(**read)
+        images = model.embed_images(pixels[rows])
+        texts = model.embed_captions(**self.read_on(pixels.device, [found[row] for row in rows]))
         pairs = torch.stack([images, texts], 1).float().cpu()
-        for row, vectors in zip(rows, pairs, strict=True):
+        for row, vectors, more in zip(rows, pairs, self.further(model, images, texts), strict=True):
             cosine = float((vectors[0] * vectors[1]).sum())
-            found[row] = FitAnswer(cosine=cosine, vectors=vectors, caption=prepared[row].caption, tokens=found[row])
+            own: dict[str, Any] = {"caption": prepared[row].caption, "tokens": found[row], **more}
+            found[row] = self.answer(cosine=cosine, vectors=vectors, **own)
         return found
 
-    def _tokens(self, pair: PairPixels) -> Any:
-        """The tokens of a caption; a failure for one that a user should write in another way."""
-        if not pair.asked:
-            return list(self.tokenizer.encode([pair.caption])[0])
+    def read_on(self, device: torch.device, captions: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+        """The inputs for the tokens of captions, on a device."""
+        return {name: value.to(device) for name, value in self.read(captions).items()}
+
+    def further(self, model: Any, images: Tensor, texts: Tensor) -> Sequence[Mapping[str, Any]]:
+        """What an answer says of each pair of vectors beside their cosine."""
+        return [{}] * len(images)
+
+    def encode_caption(self, caption: str, asked: bool) -> list[int]:
+        """The tokens of a caption. Raises UserError for one that a user should write in another way, who `asked`."""
+        return self.checked(caption, "nothing to compare") if asked else list(self.tokenizer.encode([caption])[0])
+
+    def _tokens_or_failure(self, pair: Any) -> Any:
         try:
-            return self.checked(pair.caption, "nothing to compare")
+            return self.encode_caption(pair.caption, pair.asked)
         except UserError as error:
             return Failure(pair.caption, str(error))
 

@@ -5,7 +5,7 @@ B batch    T tokens, the start included    D width of the vector of a condition
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
@@ -19,6 +19,7 @@ from foveate.contracts import IGNORE, Hypothesis, count_labels
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
+from foveate.data.text.conversations import encode_conversations
 from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.prose_batches import PassageTokens, stream_passages
 from foveate.data.text.token_shards import keep_rows, rows_key
@@ -133,13 +134,25 @@ class ReadBeginning(ReadProse):
     def receive(self, given: Any, name: str) -> Passage:
         return Passage("the input", "", (super().receive(given, name),))
 
+    def group(self, example: Passage) -> Hashable:
+        return example.messages or super().group(example)
+
     def size(self, value: Passage) -> int:
-        return super().size(value.text)
+        return len(value.messages) or super().size(value.text)
+
+    def fewest(self, value: Passage) -> int:
+        """Of a conversation, the messages up to the first answer."""
+        return 1 + next((at for at, (role, _) in enumerate(value.messages) if role == "assistant"), 0)
 
     def part(self, value: Passage, count: int) -> Passage:
+        if messages := value.messages[:count]:
+            answers = tuple(text for role, text in messages if role == "assistant")
+            return value._replace(sentences=answers, messages=messages)
         return value._replace(sentences=(super().part(value.text, count),))
 
     def prepare(self, value: Passage) -> Beginning:
+        if value.messages:
+            return Beginning(_ids(next(encode_conversations([value], self.words))), 0, value.text)
         (text,) = value.sentences if len(value.sentences) == 1 else (value.text,)
         tokens = super().prepare(text)
         return Beginning(tokens, (self.numbers or {}).get(value.condition, 0), text)
@@ -182,7 +195,12 @@ class ReadBeginning(ReadProse):
 
 def split_passage(row: PassageTokens) -> PreparedExample:
     """What is read of a passage, all but its end, and what is written: all but its start."""
-    return PreparedExample(Beginning(row.tokens[:-1], row.condition), row.tokens)
+    return PreparedExample(Beginning(_ids(row.tokens)[:-1], row.condition), row.tokens)
+
+
+def _ids(tokens: np.ndarray) -> np.ndarray:
+    """The ids of tokens, those too that are not learned."""
+    return np.where(tokens < 0, ~tokens, tokens)
 
 
 @dataclass
@@ -223,7 +241,7 @@ class Continuation(NextToken, Written):
     def tensors(
         self, prepared: Sequence[np.ndarray], changes: Changes, generator: np.random.Generator | None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
-        labels, _ = padded([tokens[1:] for tokens in prepared], IGNORE)
+        labels, _ = padded([np.where(tokens < 0, IGNORE, tokens)[1:] for tokens in prepared], IGNORE)
         return {}, {"labels": labels}, count_labels(labels)
 
     def decide_all(

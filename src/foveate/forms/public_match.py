@@ -6,8 +6,9 @@ PublicFit         what is written: how well the text fits, or the best of severa
 
 import re
 import string
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,12 +16,14 @@ import PIL.Image
 import torch
 from torch import Tensor, nn
 
+from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.captions import CaptionedImage
+from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError
-from foveate.forms.answers import Failure
 from foveate.forms.caption_match import CaptionFit, FitAnswer, vector_row
 from foveate.forms.form import Changes, Learned, MapRow
-from foveate.forms.image import Fitted
+from foveate.forms.image import Fitted, Unread
 from foveate.forms.label import LabelAnswer, choose_label
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.public_image import PublicImage
@@ -30,8 +33,10 @@ from foveate.forms.question import ImageText, TextAboutImage
 class FittedWithText(NamedTuple):
     """An image as a model reads it, and a text, which is empty where labels are asked for."""
 
-    image: Fitted
-    text: str
+    image: Fitted | Unread
+    caption: str
+    asked: bool = True
+    """Whether a user asks for it."""
 
 
 @dataclass
@@ -48,7 +53,7 @@ class PublicImageText(TextAboutImage, PublicImage):
         return f"{example.place}\t{example.captions[0]}"
 
     def prepare(self, value: Any) -> Any:
-        return FittedWithText(super().prepare(value.image), value.text)
+        return FittedWithText(super().prepare(value.image), value.text, not value.of_dataset)
 
     def picture(self, value: PIL.Image.Image) -> np.ndarray:
         return np.ascontiguousarray(super().prepare(value).pixels.transpose(1, 2, 0))
@@ -59,7 +64,9 @@ class PublicImageText(TextAboutImage, PublicImage):
     def tensors(
         self, prepared: Sequence[Any], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
-        return super().tensors([one.image for one in prepared], generator)
+        fit = super().prepare
+        images = [one.image if isinstance(one, FittedWithText) else fit(one.read()) for one in prepared]
+        return super().tensors(images, generator)
 
 
 @dataclass
@@ -112,17 +119,41 @@ class ChosenLabel(LabelAnswer):
 @dataclass
 class PublicFit(CaptionFit):
     """The score of an image and a text, or the probabilities of labels: those of a CLIP add up to 1, and a SigLIP
-    decides each by itself."""
+    decides each by itself. The vocabulary is a folder's, or is learned."""
 
     options: ClassVar[type[Any]] = MatchOptions
+    answer: ClassVar[type[FitAnswer]] = ScoreAnswer
 
     apart: Learned[bool] = False
     """Each pair is decided by itself (SigLIP), and texts are padded to the longest one."""
     plain: Learned[bool] = False
     """Texts are read in lower case and without punctuation."""
 
+    @classmethod
+    def load_part(cls, name: str, path: Path) -> Any:
+        return load_text_tokenizer(path)
+
+    def learn(self, train: Dataset[CaptionedImage], reads: Any, architecture: Any) -> "PublicFit":
+        found: Any = super().learn(train, reads, architecture)
+        found.apart = architecture.kind == "siglip"
+        return found
+
+    @property
+    def around(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The tokens before a text and behind it."""
+        own = self.tokenizer
+        return (own.begin, own.end) if isinstance(own, TextTokenizer) else ((own.special.start,), (own.special.end,))
+
     def prepare(self, example: CaptionedImage) -> list[list[int]]:
-        return [self._encode(caption) for caption in example.captions]
+        """The tokens of each caption; of one that is too long, the first that the model reads."""
+        return [self.encode_caption(caption, asked=False) for caption in example.captions]
+
+    def prepare_all(self, dataset: Dataset[Any], numbers: Sequence[int]) -> Prepared:
+        found = super().prepare_all(dataset, numbers)
+        captions = [caption for number in numbers for caption in dataset[number].captions]
+        cut = sum(len(tokens) > self._most for tokens in self._inside(captions))
+        note = f"cut after {self._most} tokens, which the model reads: {cut:,} of {len(captions):,} captions"
+        return replace(found, report=note if cut else "")
 
     def read(self, captions: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         width = self.longest if self.apart else max(map(len, captions))
@@ -132,31 +163,14 @@ class PublicFit(CaptionFit):
 
     def decide(self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any) -> list[Any]:
         """Scores or labels, and a failure for each text that the model cannot read."""
-        images = model.embed_images(inputs["pixels"])
-        if names := getattr(options, "names", []):
-            return self._choose(model, images, names, prepared, options.template)
-        found: list[Any] = []
-        for vector, (_, text) in zip(images, prepared, strict=True):
-            try:
-                if not text:
-                    raise UserError(PublicImageText.missing)
-                tokens = self._encode(text)
-            except UserError as error:
-                found.append(Failure(text, str(error)))
-                continue
-            other = model.embed_captions(**self._on(images, [tokens]))[0]
-            score, cosine = float(model.logits(vector[None], other[None])), float(vector @ other)
-            vectors = torch.stack([vector, other]).float().cpu()
-            found.append(ScoreAnswer(cosine=cosine, score=score, vectors=vectors, caption=text, tokens=tokens))
-        return found
-
-    def _choose(
-        self, model: Any, images: Tensor, names: Sequence[str], prepared: Sequence[Any], template: str
-    ) -> list[Any]:
-        if any(one.text for one in prepared):
+        names = getattr(options, "names", [])
+        if not names:
+            return super().decide(model, inputs, prepared, options)
+        if any(one.caption for one in prepared):
             raise UserError("--labels are compared with images alone, but a text was given too")
-        tokens = [self._encode(template.replace("{}", name)) for name in names]
-        logits = model.logits(images, model.embed_captions(**self._on(images, tokens))).float()
+        images = model.embed_images(inputs["pixels"])
+        tokens = [self.encode_caption(options.template.replace("{}", name), asked=True) for name in names]
+        logits = model.logits(images, model.embed_captions(**self.read_on(images.device, tokens))).float()
         found = []
         for row in (logits.sigmoid() if self.apart else logits.softmax(-1)).tolist():
             label, probability, by_label = choose_label(names, row)
@@ -165,17 +179,31 @@ class PublicFit(CaptionFit):
             found.append(best)
         return found
 
-    def _on(self, like: Tensor, tokens: Sequence[Sequence[int]]) -> dict[str, Tensor]:
-        return {name: value.to(like.device) for name, value in self.read(tokens).items()}
+    def further(self, model: Any, images: Tensor, texts: Tensor) -> Sequence[Mapping[str, Any]]:
+        return [{"score": float(score)} for score in model.logits(images, texts).diagonal()]
 
-    def _encode(self, text: str) -> list[int]:
-        """The tokens of a text. Raises UserError for one that is too long."""
-        if self.plain:
-            text = re.sub(r"\s+", " ", text.translate(str.maketrans("", "", string.punctuation)).lower()).strip()
-        (tokens,) = self.tokenizer.encode([text])
-        if len(tokens) > self.longest:
-            raise UserError(f"the text has {len(tokens)} tokens, but the model reads at most {self.longest}")
-        return list(tokens)
+    def encode_caption(self, caption: str, asked: bool) -> list[int]:
+        """The tokens of a text and around it. Raises UserError for one that a user asked for and that is too long."""
+        if asked and not caption:
+            raise UserError(PublicImageText.missing)
+        if asked and not isinstance(self.tokenizer, TextTokenizer):
+            self.known(caption, "nothing to compare")
+        before, behind = self.around
+        (inside,) = self._inside([caption])
+        found = [*before, *(inside if asked else inside[: self._most]), *behind]
+        if len(found) > self.longest:
+            raise UserError(f"the text has {len(found)} tokens, but the model reads at most {self.longest}")
+        return found
+
+    @property
+    def _most(self) -> int:
+        """The tokens that a text may have, without those around it."""
+        return self.longest - sum(map(len, self.around))
+
+    def _inside(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of each text, without those around it."""
+        found: list[list[int]] = self.tokenizer.encode([plain_text(one) for one in texts] if self.plain else texts)
+        return found
 
     # -- looking
 
@@ -190,3 +218,8 @@ class PublicFit(CaptionFit):
 
     def rows(self, sight: Any, model: nn.Module, answer: Any, before: int) -> list[MapRow]:
         return vector_row(answer.title, sight)
+
+
+def plain_text(text: str) -> str:
+    """A text as a SigLIP reads it: in lower case, without punctuation, with single spaces."""
+    return re.sub(r"\s+", " ", text.translate(str.maketrans("", "", string.punctuation)).lower()).strip()

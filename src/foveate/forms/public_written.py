@@ -63,14 +63,6 @@ class PublicTokens(Written):
     def token_rules(self) -> TokenRules | None:
         return self.rules
 
-    @property
-    def around(self) -> tuple[Sequence[int], Sequence[int]]:
-        """The tokens before a text and behind it, in training: a public tokenizer has more than a start and an end."""
-        own = self.tokenizer
-        if not isinstance(own, TextTokenizer):
-            return super().around
-        return (own.special.start, *own.begin), own.end or (own.special.end,)
-
     def decoded(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """With the tags of a document, such as `<s_total>`, which are special tokens without a role."""
         own = self.tokenizer

@@ -166,13 +166,6 @@ class Translation(Written):
     def token_rules(self) -> TokenRules | None:
         return self.rules
 
-    @property
-    def around(self) -> tuple[Sequence[int], Sequence[int]]:
-        """The tokens before a text and behind it, in training: a public tokenizer has more than a start and an end."""
-        own = self.tokenizer
-        begin, end = (own.begin, own.end) if isinstance(own, TextTokenizer) else ((), (own.special.end,))
-        return (own.special.start, *begin), end
-
     def texts(self, example: tuple[str, str]) -> Sequence[str]:
         return [example[1]]
 

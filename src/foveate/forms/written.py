@@ -24,6 +24,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
 from foveate.data.tokens.character_tokens import CharacterTokenizer, find_characters
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.data.tokens.tokenizers import TRAINERS, Tokens
 from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.decoding.settings import longest_outputs
@@ -125,9 +126,10 @@ class Written(ScoredForm, OutputForm):
 
     @property
     def around(self) -> tuple[Sequence[int], Sequence[int]]:
-        """The tokens before a text and behind it."""
-        special = self.tokenizer.special
-        return (special.start,), (special.end,)
+        """The tokens before a text and behind it: a public tokenizer may have more than a start and an end."""
+        own: Any = self.tokenizer
+        begin, end = (own.begin, own.end) if isinstance(own, TextTokenizer) else ((), ())
+        return (own.special.start, *begin), end or (own.special.end,)
 
     def texts(self, example: Any) -> Sequence[str]:
         """The texts that are learned to be written about an example; each makes a row of a batch."""

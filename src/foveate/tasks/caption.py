@@ -13,7 +13,8 @@ from foveate.forms.image import SquareImage
 from foveate.forms.public_written import PublicCaption
 from foveate.tasks.recipe import FileExamples
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.image_writers import ImageWriterOrEncoder, forms_for
+from foveate.tasks.start.image_writers import ImageWriterOrEncoder
+from foveate.tasks.start.public_forms import forms_for
 from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.coverage import CoveredCrossEntropy

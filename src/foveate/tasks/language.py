@@ -4,7 +4,7 @@ from typing import Any
 
 from foveate.forms.language import Continuation, ReadBeginning
 from foveate.models.text import CAUSAL
-from foveate.tasks.examples.prose import arrange_prose, read_prose
+from foveate.tasks.examples.prose import arrange_prose, read_prose_or_conversations
 from foveate.tasks.recipe import Examples
 from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
@@ -27,11 +27,12 @@ TASK = Task(
     reads=ReadBeginning(),
     writes=Continuation(),
     objective=CrossEntropy(),
-    read=read_prose,
+    read=read_prose_or_conversations,
     arrange=arrange_prose,
     files="FILE ...",
     layout="Your own prose: plain text files (or .gz) or folders of .txt and .txt.gz files; empty lines part "
-    "paragraphs.",
+    "paragraphs. Or conversations, whose answers alone are learned: JSON lines with messages, begun --from a model "
+    "with a chat template.",
     examples=Examples(batch=2048, validation_examples=200),
     model="rnn-language",
     training=Training(learning_rate=2e-3, usual_warmup=200),

@@ -14,6 +14,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.ragged import within_budget
 from foveate.data.text.documents import Passage
 from foveate.data.text.prose_batches import encode_passages
+from foveate.errors import one_line
 from foveate.forms.checks import unseen_labels
 from foveate.forms.language import ReadBeginning, split_passage
 from foveate.forms.prose import COUNTED
@@ -45,7 +46,8 @@ class LanguageModel(Skill):
     ) -> tuple[list[str], dict[str, float]]:
         """The perplexity per token, per word, and the bits per byte."""
         scored = self.scores(examples)
-        lines = [f"{perplexity([one]).per_token:.1f}\t{one.passage.place}\t{one.passage.text}" for one in scored]
+        rows = [(f"{perplexity([one]).per_token:.1f}", one.passage.place, one.passage.text) for one in scored]
+        lines = [f"{value}\t{place}\t{one_line(text)}" for value, place, text in rows]
         return lines, _metrics(perplexity(scored))
 
     def answerable(self, dataset: Dataset[Passage]) -> Dataset[Passage]:
@@ -70,16 +72,18 @@ class LanguageModel(Skill):
     def baselines(self, examples: Sequence[Passage], options: Any) -> dict[str, dict[str, float]]:
         """N-grams counted in the training text; and the model where it is told no condition, or a wrong one."""
         found = {**self._otherwise(examples)}
-        if not lost(self, COUNTED):
+        if not examples[0].messages and not lost(self, COUNTED):
             found |= self._ngrams(examples)
         return {name: _metrics(one) for name, one in found.items()}
 
     def notes(self, examples: Sequence[Passage]) -> list[str]:
-        conditions, unknown = self.reads.conditions, self.reads.words.special.unknown
+        if examples[0].messages:
+            return ["of what the assistant says, with the sign that ends each answer"]
+        conditions, unknown = self.reads.conditions, self.reads.words.special.ids.get("unknown")
         notes = [f"passages of at most {self.reads.passage_words} words, each with its end"]
         if conditions:
             notes += unseen_labels("conditions", [passage.condition for passage in examples], conditions)
-        if unknown_tokens := sum(row.count(unknown) for row in self._sequences(examples)):
+        if unknown is not None and (unknown_tokens := sum(row.count(unknown) for row in self._sequences(examples))):
             notes.append(f"{unknown_tokens:,} tokens are unknown, and foretold without their letters")
         why = lost(self, COUNTED)
         return [*notes, *([f"no n-grams to compare with: {why}"] if why else [])]

@@ -183,7 +183,8 @@ class Lesson:
         """The model with the random weights of the recipe's seed, or with trained weights; the data decided `sizes`."""
         recipe = self.recipe
         if recipe.start is not None:
-            sizes |= self.task.start.sizes(self.plan)
+            for name, size in self.task.start.sizes(self.plan).items():
+                sizes[name] = max(size, sizes.get(name, size))
         torch.manual_seed(recipe.training.seed)
         model = models.build(self.plan.preset.family, replace(recipe.architecture, **sizes))
         freeze(model, recipe.training)

@@ -16,13 +16,10 @@ from foveate.interop.public_folder import head_of, header_of, is_public, reads_s
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.checkpoint import ImageFolders, reads_images
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_config import describe, load_run
+from foveate.tasks.run_config import VOCABULARIES, describe, load_run
 from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task
 from foveate.tasks.upgrade import upgrade_processor
-
-VOCABULARIES = ("vocabulary", "src_vocab", "tgt_vocab")
-"""Sizes of models that a tokenizer decides; public models have rows that no token has."""
 
 if TYPE_CHECKING:
     pass

@@ -2,8 +2,10 @@
 
 from foveate.data.images.captions import captioned_images
 from foveate.forms.caption_match import CaptionedImages, CaptionFit
+from foveate.forms.public_match import PublicFit, PublicImageText
 from foveate.tasks.recipe import FileExamples
-from foveate.tasks.start.parts import AllWeights
+from foveate.tasks.start.matchers import MatcherWeights
+from foveate.tasks.start.public_forms import forms_for
 from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.contrastive import Contrastive
@@ -16,6 +18,7 @@ TASK = Task(
     families=("clip", "dual-encoder"),
     reads=CaptionedImages(),
     writes=CaptionFit(),
+    forms_for=forms_for(CaptionedImages(), PublicFit, PublicImageText),
     objective=Contrastive(),
     read=lambda paths, recipe: captioned_images(paths),
     files="TABLE",
@@ -31,6 +34,6 @@ TASK = Task(
         validate_every=200,
         save_every=200,
     ),
-    start=AllWeights(),
+    start=MatcherWeights(),
     unit="images",
 )

@@ -4,7 +4,8 @@ from foveate.data.images.word_images import word_images
 from foveate.forms.public_written import PublicLineText
 from foveate.forms.reading import LineText, WordLine
 from foveate.tasks.recipe import FileExamples
-from foveate.tasks.start.image_writers import ImageWriter, forms_for
+from foveate.tasks.start.image_writers import ImageWriter
+from foveate.tasks.start.public_forms import forms_for
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 

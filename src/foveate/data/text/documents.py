@@ -55,11 +55,13 @@ class Paragraph(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A few consecutive sentences of one paragraph."""
+    """A few consecutive sentences of one paragraph; or a conversation, whose sentences are what the assistant says."""
 
     place: str
     condition: str
     sentences: tuple[str, ...]
+    messages: tuple[tuple[str, str], ...] = ()
+    """Of a conversation: who says each message, and what."""
 
     @property
     def text(self) -> str:
@@ -72,7 +74,8 @@ class Passage(NamedTuple):
 
     def content(self) -> bytes:
         """All that a model may learn from it."""
-        return "\0".join([self.place, self.condition, *self.sentences]).encode()
+        said = (part for message in self.messages for part in message)
+        return "\0".join([self.place, self.condition, *self.sentences, *said]).encode()
 
 
 @dataclass(frozen=True)

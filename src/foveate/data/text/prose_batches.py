@@ -12,6 +12,7 @@ import torch
 
 from foveate.contracts import IGNORE, Batch, Tokenizer
 from foveate.data.ragged import Numbers, in_pieces, padded
+from foveate.data.text.conversations import encode_conversations
 from foveate.data.text.documents import Passage
 from foveate.special_tokens import SpecialTokens
 
@@ -20,6 +21,7 @@ class PassageTokens(NamedTuple):
     """A passage as numbers, between start and end, and the number of its condition; 0 for none."""
 
     tokens: Numbers
+    """Those of a conversation that are read and not learned are `~id`, below zero."""
     condition: int
     place: str
 
@@ -47,6 +49,10 @@ def stream_passages(
     """The same one after the other; a piece of them is in memory."""
     special = tokenizer.special
     for piece in in_pieces(passages):
+        if piece[0].messages:
+            rows = zip(piece, encode_conversations(piece, tokenizer), strict=True)
+            yield from (PassageTokens(row, 0, passage.place) for passage, row in rows if len(row) <= most)
+            continue
         found = tokenizer.encode([passage.text for passage in piece])
         for passage, tokens in zip(piece, found, strict=True):
             if len(tokens) <= most:

@@ -23,7 +23,7 @@ def spooled(passages: Iterable[Passage]) -> Sequence[Passage]:
     coming, held, size = iter(passages), list[Passage](), 0
     for passage in coming:
         held.append(passage)
-        size += sum(map(len, passage.sentences))
+        size += sum(map(len, passage.sentences)) + sum(len(text) for _, text in passage.messages)
         if size > IN_MEMORY:
             return SpooledPassages(chain(drain(held), coming))
     return held
@@ -61,7 +61,7 @@ class SpooledPassages(Sequence[Passage]):
         if isinstance(number, slice):
             return [self[each] for each in range(len(self))[number]]
         number = range(len(self))[number]
-        place, condition, sentences = parse_json(
+        place, condition, sentences, messages = parse_json(
             bytes(self._bytes[self._ends[number] : self._ends[number + 1]]), "a kept passage"
         )
-        return Passage(place, condition, tuple(sentences))
+        return Passage(place, condition, tuple(sentences), tuple((role, text) for role, text in messages))

@@ -12,8 +12,8 @@ from foveate.data.tokens.piece_tokenizer import ENDS, PieceTokenizer, ends_of, i
 from foveate.data.tokens.piece_tokenizer import VOCABULARY as PIECES
 from foveate.data.tokens.public_settings import obey_settings, read_settings
 from foveate.data.tokens.sentencepiece_model import DEBERTA_MODEL, load_deberta
+from foveate.data.tokens.text_tokenizer import CHAT, TextTokenizer, chat_of_file, roles_of
 from foveate.data.tokens.text_tokenizer import ROLES as SAVED_ROLES
-from foveate.data.tokens.text_tokenizer import TextTokenizer, roles_of
 from foveate.data.tokens.tokenizers import SubwordTokenizer, is_own, load_tokenizer, read_tokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
@@ -111,7 +111,7 @@ def load_text_tokenizer(path: Path) -> SubwordTokenizer | TextTokenizer:
         if PIECES in saved:
             ids, ends = ids_of(saved[PIECES], path), ends_of(saved.get(ENDS), path)
             return PieceTokenizer(read_tokenizer(path), roles_of(roles, path), ids, *ends)
-        return TextTokenizer(read_tokenizer(path), roles_of(roles, path))
+        return TextTokenizer(read_tokenizer(path), roles_of(roles, path), chat_of_file(saved.get(CHAT), path))
     tokenizer = read_tokenizer(path)
     if not is_own(tokenizer) and _number(tokenizer, CLASS) is not None and _number(tokenizer, SEPARATOR) is not None:
         return BertTokenizer(tokenizer)

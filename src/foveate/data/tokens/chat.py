@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from foveate.data.tokens.chat_probes import Chat, write_chats
+from foveate.data.tokens.public_settings import default_template
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
 
@@ -166,9 +167,7 @@ def chat_template(tokenizer: PublicTokenizer) -> ChatForm:
 
     Raises UserError where it has none, or one in which user and assistant do not take turns.
     """
-    text = tokenizer.config.get("chat_template")
-    if isinstance(text, list):  # several by name
-        text = next((one.get("template") for one in text if isinstance(one, dict) and one.get("name") == "default"), "")
+    text = default_template(tokenizer.config)
     if text is None:
         raise UserError("this model was not trained to chat: it has no chat template; leave --chat out")
     if not isinstance(text, str) or not text:

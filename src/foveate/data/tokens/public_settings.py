@@ -161,3 +161,11 @@ def _added(config: Mapping[str, Any], folder: Path) -> dict[int, AddedToken]:
     except (AttributeError, LookupError, TypeError, ValueError):
         raise UserError(f"{folder} has added tokens that are no table of tokens and numbers") from None
     return found
+
+
+def default_template(config: Mapping[str, Any]) -> Any:
+    """The chat template of a `tokenizer_config.json`; of several by name, the one that is called "default"."""
+    text = config.get(TEMPLATE)
+    if isinstance(text, list):
+        return next((one.get("template") for one in text if isinstance(one, dict) and one.get("name") == "default"), "")
+    return text

@@ -9,6 +9,7 @@ from pathlib import Path
 from tokenizers import Tokenizer, processors
 
 from foveate.data.tokens.library import copy_of, decode, encode, encode_with_offsets
+from foveate.data.tokens.public_settings import TEMPLATE, default_template
 from foveate.data.tokens.public_tokenizer import PublicTokenizer, name_pieces
 from foveate.errors import UserError, show_value
 from foveate.files import parse_json
@@ -16,6 +17,9 @@ from foveate.special_tokens import Role, SpecialTokens
 
 ROLES = "foveate_roles"
 """What a saved `tokenizer.json` calls the ids of its special tokens, which the library's file does not say."""
+
+CHAT = "foveate_chat"
+"""What it calls what the folder said of chats."""
 
 STAND_INS: dict[Role, tuple[Role, ...]] = {"start": ("class", "end"), "end": ("separator", "start")}
 """What stands for a special token that a vocabulary lacks: GPT-2 has one token for both ends of a text."""
@@ -27,9 +31,11 @@ class TextTokenizer:
     `begin` and `end` are the ids that the tokenizer's own form puts before and after each text.
     """
 
-    def __init__(self, tokenizer: Tokenizer, roles: Mapping[Role, int]) -> None:
+    def __init__(self, tokenizer: Tokenizer, roles: Mapping[Role, int], chat: Mapping[str, str] | None = None) -> None:
+        """`chat` has the template of chats, and the names of the special tokens that it writes."""
         tokenizer.encode_special_tokens = True  # a user who writes "[SEP]" means these five characters
         self._tokenizer = tokenizer
+        self.chat = dict(chat or {})
         self.special = SpecialTokens(roles)
         self.begin, self.end = self._ends()
 
@@ -41,7 +47,7 @@ class TextTokenizer:
             known = [roles[other] for other in others if other in roles]
             if role not in roles and known:
                 roles[role] = known[0]
-        return cls(public.copy(), roles)
+        return cls(public.copy(), roles, chat_settings(public))
 
     @property
     def around_pairs(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -107,7 +113,8 @@ class TextTokenizer:
 
     def save(self, path: Path) -> None:
         """Write `tokenizer.json`, with the roles of the special tokens."""
-        table = {ROLES: dict(self.special.ids), **parse_json(self._tokenizer.to_str(), path)}
+        chat = {CHAT: self.chat} if self.chat else {}
+        table = {ROLES: dict(self.special.ids), **chat, **parse_json(self._tokenizer.to_str(), path)}
         path.write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
 
     def copy(self) -> Tokenizer:
@@ -124,7 +131,7 @@ class TextTokenizer:
             single=[*(named[number] for number in begin), "$A", *(named[number] for number in end)],
             special_tokens=[(name, number) for number, name in named.items()],
         )
-        return TextTokenizer(tokenizer, {**self.special.ids, **(roles or {})})
+        return TextTokenizer(tokenizer, {**self.special.ids, **(roles or {})}, self.chat)
 
     def _ends(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """What the tokenizer's own form puts before and after a text."""
@@ -134,6 +141,19 @@ class TextTokenizer:
             if whole.ids[at : at + len(inside.ids)] == inside.ids:
                 return tuple(whole.ids[:at]), tuple(whole.ids[at + len(inside.ids) :])
         raise UserError("the tokenizer reads a text otherwise when it puts tokens around it")
+
+
+def chat_settings(public: PublicTokenizer) -> dict[str, str]:
+    """What a folder says of chats: its template, and the names of its special tokens; nothing without a template."""
+    template = default_template(public.config)
+    return {TEMPLATE: template, **dict(public.special_names())} if isinstance(template, str) and template else {}
+
+
+def chat_of_file(value: object, where: Path) -> dict[str, str] | None:
+    """The same of a file of ours. Raises UserError for what is none."""
+    if value is not None and not (isinstance(value, dict) and all(isinstance(one, str) for one in value.values())):
+        raise UserError(f"{where} has the {CHAT} {show_value(value)}, which cannot be")
+    return typing.cast(dict[str, str] | None, value)
 
 
 def roles_of(value: object, where: Path) -> dict[Role, int]:

@@ -62,6 +62,11 @@ class DualEncoderConfig:
     dropout: float = 0.0
     """Share of attention weights that is dropped in training."""
 
+    @property
+    def vision(self) -> ViTConfig:
+        """The config of the part that reads images."""
+        return image_config(self)
+
 
 class DualEncoder(nn.Module):
     """Compares each image with each text of a batch."""
@@ -75,7 +80,7 @@ class DualEncoder(nn.Module):
         embedding = config.embedding if clip else config.image_width
         self.text_output = nn.Linear(config.width, embedding, bias=not clip)
         initialize_language_model(self, config.layers)
-        self.images = ViT(image_config(config))
+        self.images = ViT(config.vision)
         self.image_output = nn.Linear(config.image_width, embedding, bias=False) if clip else nn.Identity()
         self.scale = nn.Parameter(torch.tensor(1 / 0.07).log())
         self.bias = None if clip else nn.Parameter(torch.tensor(-10.0))

@@ -10,14 +10,18 @@ from rich.console import Console
 from torch import nn
 
 from foveate.config import from_dict
+from foveate.data.text.conversations import holds_conversations, read_conversations
 from foveate.data.tokens.chat import Message
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError, one_of
 from foveate.files import read_json
 from foveate.finite import FiniteOutputs
-from foveate.forms.answers import Failure
+from foveate.forms.answers import Failure, NoOptions
 from foveate.forms.completion import CompleteOptions, Completion, Show, prompt_forms
 from foveate.forms.inputs import as_text
+from foveate.forms.language import Continuation, ReadBeginning
+from foveate.forms.processor import Processor
 from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
 from foveate.inference.linear_layers import Precision
@@ -156,15 +160,27 @@ class Completer(LanguageModel):
         return found
 
     def evaluate(self, data: Sequence[Path], options: Any = None, console: Console | None = None) -> Evaluation:
-        """Bits per byte and perplexity on prose or, with a prompt or choices, what is right of pairs or questions."""
+        """Bits per byte and perplexity on prose, or of the answers in conversations; with a prompt or choices, what is
+        right of pairs or questions."""
         from foveate.tasks.completion.measures import evaluate, written_answers
 
         options = options or self.eval_options({}, "")
         if data and options.task is None and options.prompting.used and not options.prompting.choices:
             return written_answers(self.answer, data, options)
         model = cast(CausalLanguageModel, self.in_precision(options.precision))
+        if options.task is None and not options.prompting.used and holds_conversations(data):
+            return self._on_conversations(model, data)
         with FiniteOutputs(model, self.name):
             return evaluate(model, self.processor.reads, data, options, self.truncate)
+
+    def _on_conversations(self, model: nn.Module, data: Sequence[Path]) -> Evaluation:
+        """As a run that was trained on conversations is measured."""
+        words = TextTokenizer.of(self.tokenizer)
+        forms = Processor(ReadBeginning(tokenizer=words), Continuation(tokenizer=words))
+        recipe = replace(self.recipe, model=str(self.description["family"]))
+        own = LanguageModel(self.task, recipe, model, forms, self.description, self.folder)
+        own.truncate = self.truncate
+        return own.compare(own.answerable(read_conversations(data)), NoOptions())
 
 
 def _text_or_failure(given: Any) -> str | Failure:

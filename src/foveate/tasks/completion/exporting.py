@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from tokenizers import Tokenizer, processors
 
+from foveate.data.text.conversations import answer_ends
 from foveate.data.tokens.public_tokenizer import ROLES, PublicTokenizer
 from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.data.tokens.tokenizers import SubwordTokenizer
@@ -41,12 +42,14 @@ def as_completer(task: Any) -> Completer:
         return task
     if not writes_words(task):
         raise UserError(f"only language models are written so, not those of `{task.task.name}`")
-    own = cast(SubwordTokenizer, task.processor.reads.words)
-    values = {"bos_token_id": own.special.start, "eos_token_id": own.special.end}
+    own = cast(SubwordTokenizer | TextTokenizer, task.processor.reads.words)
+    ends = list(dict.fromkeys([own.special.end, *answer_ends(own)]))
+    values = {"bos_token_id": own.special.start, "eos_token_id": ends if ends[1:] else ends[0]}
     model = task.model
     if not isinstance(model, CausalLanguageModel):
         raise UserError(f"transformers has no model like {task.recipe.model}: of language models, a GPT is exported")
     tokenizer = public_tokenizer(own, [own.special.start])
+    tokenizer.config |= getattr(own, "chat", {})
     return Completer.of(model, str(task.description["family"]), tokenizer, values)
 
 

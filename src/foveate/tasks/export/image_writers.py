@@ -35,11 +35,7 @@ def export_image_writer(skill: Skill, folder: Path) -> str:
     public = layout_for(family, config).write_config(config)
     opens = str(public["architectures"][0])
     if skill.folder is not None and is_public(skill.folder):
-        values = read_json(skill.folder / run_dir.CONFIG)
-        parts = {name: values[name] | part for name, part in public.items() if isinstance(part, dict)}
-        others = {name: values[name] for name in values.keys() - public.keys()}
-        write_folder(folder, family, model, others | parts)
-        copy_files(skill.folder, folder, (*TOKENIZERS, GENERATION, FILE))
+        write_again(skill.folder, folder, family, model, (GENERATION,))
         return opens
     writes = skill.processor.writes
     generation = generation_values(writes.tokenizer.special, writes.decoding, writes.rules)
@@ -51,11 +47,21 @@ def export_image_writer(skill: Skill, folder: Path) -> str:
     for name, table in ((GENERATION, generation), (FILE, preprocessing(skill, family))):
         with written(folder / name) as path:
             path.write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
-    _tokenizer(writes.tokenizer).write_folder(folder)
+    folder_tokenizer(writes.tokenizer).write_folder(folder)
     return opens
 
 
-def _tokenizer(own: Any) -> PublicTokenizer:
+def write_again(source: Path, folder: Path, family: str, model: Any, files: tuple[str, ...] = ()) -> None:
+    """Write the model of a Hugging Face folder, with all else that the folder says, its tokenizer and other `files`."""
+    values, public = read_json(source / run_dir.CONFIG), layout_for(family, model.config).write_config(model.config)
+    parts = {name: values[name] | part for name, part in public.items() if isinstance(part, dict)}
+    others = {name: values[name] for name in values.keys() - public.keys()}
+    write_folder(folder, family, model, others | parts)
+    copy_files(source, folder, (*TOKENIZERS, FILE, *files))
+
+
+def folder_tokenizer(own: Any) -> PublicTokenizer:
+    """The tokenizer of a run as public ones are."""
     if not isinstance(own, TextTokenizer):
         return public_tokenizer(own, [], [own.special.end])
     named = {ROLES[role]: str(own.copy().id_to_token(number)) for role, number in own.special.ids.items()}

@@ -16,6 +16,7 @@ from foveate.tasks.export.ctranslate2 import export_to_ctranslate2
 from foveate.tasks.export.image_writers import export_image_writer, writes_about_images
 from foveate.tasks.export.images import export_images, exports_images
 from foveate.tasks.export.labels import export_labels, gives_labels
+from foveate.tasks.export.matchers import compares_images, export_matcher
 from foveate.tasks.export.onnx import MODEL, export_to_onnx
 from foveate.tasks.export.sounds import export_sounds, exports_sounds
 from foveate.tasks.export.translators import export_translator, is_translator
@@ -28,6 +29,7 @@ FOLDERS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Path], str]], ...] = 
     (gives_labels, export_labels),
     (fills_in_words, export_cloze),
     (exports_images, export_images),
+    (compares_images, export_matcher),
     (is_translator, export_translator),
     (exports_sounds, export_sounds),
     (writes_about_images, export_image_writer),

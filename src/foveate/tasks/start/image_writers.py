@@ -1,11 +1,8 @@
 """Trainings that begin from a model that writes about images, of a run or of a Hugging Face folder."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from foveate.errors import UserError
-from foveate.forms.form import setting_names
-from foveate.forms.public_image import PublicImage
 from foveate.tasks.start.parts import FINE_TUNING, IMAGE_ENCODER_HELP, AllWeights, ImageEncoder, InitFrom, RunOrBody
 from foveate.training import Training
 
@@ -58,27 +55,3 @@ class ImageWriterOrEncoder(RunOrBody):
 
     def _of(self, recipe: Any) -> InitFrom:
         return self.run if recipe.weights.family == FAMILY else self.body
-
-
-def forms_for(usual_reads: Any, writes_kind: Any) -> Any:
-    """The forms of a task for models with two public parts: images of their size, and texts of any tokenizer.
-
-    `usual_reads` is the form of the task's other models, whose settings such a model does not have.
-    """
-
-    def choose(reads: Any, writes: Any, architecture: Any) -> tuple[Any, Any]:
-        vision = getattr(architecture, "vision", None)
-        if vision is None or isinstance(reads, PublicImage):
-            return reads, writes
-        kept = {"pixel_range"}
-        for name in setting_names(type(reads)):
-            if name not in kept and getattr(reads, name) != getattr(usual_reads, name):
-                raise UserError(f"reads.{name} does nothing for such a model: its images have the size of its patches")
-        side, channels = getattr(vision, "image_size", 224), vision.channels
-        middle = (0.5,) * channels
-        image = PublicImage(side, side, mean=middle, spread=middle, pixel_range=reads.pixel_range)
-        names = {part.name for part in fields(writes_kind)}
-        own = {name: getattr(writes, name) for name in setting_names(type(writes)) if name in names}
-        return image, writes_kind(**own)
-
-    return choose

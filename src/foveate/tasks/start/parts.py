@@ -12,7 +12,7 @@ from foveate import models, run_dir
 from foveate.contracts import Tokenizer
 from foveate.errors import UserError
 from foveate.models.vision.image_encoder import encoder_of
-from foveate.tasks.run_config import RunConfig
+from foveate.tasks.run_config import VOCABULARIES, RunConfig
 from foveate.tasks.start.image_encoder import encoder_path, fill_image_encoder
 from foveate.tasks.start.shared_parts import PARTS_OF, part_sizes
 from foveate.training import Training
@@ -81,7 +81,7 @@ class InitFrom:
         """Raise UserError for weights that cannot be taken, before any data is read."""
 
     def sizes(self, recipe: Any) -> dict[str, int]:
-        """The sizes that the trained weights decide, and no data."""
+        """The sizes of the trained weights, which data may make larger and not smaller."""
         return {}
 
     def tokenizer(self, recipe: Any) -> Tokenizer | None:
@@ -140,8 +140,11 @@ class AllWeights(InitFrom):
             raise UserError(f"{recipe.start} predicts {predicts!r}, but {recipe.task} needs a model of {wanted!r}")
 
     def sizes(self, recipe: Any) -> dict[str, int]:
+        """Of a run the rows of its vocabulary, some of which no token may have."""
         start = recipe.weights
-        names = models.sizes_of_data(start.family) if self._run(recipe) is None else ()
+        names = models.sizes_of_data(start.family)
+        if self._run(recipe) is not None:
+            names = [name for name in names if name in VOCABULARIES]
         return {name: getattr(start.config, name) for name in names}
 
     def tokenizer(self, recipe: Any) -> Tokenizer | None:

@@ -112,9 +112,9 @@ def settle(page: Any, values: Mapping[str, Any]) -> Recipe:
     recipe = Recipe(task=page.name, **{**values, "training": Training(), "architecture": given})
     plan = Plan(page, recipe)
     left_open = given is None or isinstance(given, Mapping)
-    if recipe.start is not None and left_open and not has_all_sizes(given, recipe.model):
+    begins = recipe.start is not None and left_open and not has_all_sizes(given, recipe.model)
+    if begins:
         page.start.complete(plan)
-        plan.take_images()
     recipe.training = _plain(training) if isinstance(training, Training) else _usual_training(plan, training)
     preset, given = plan.preset, recipe.architecture
     if given is None or isinstance(given, Mapping):
@@ -127,6 +127,8 @@ def settle(page: Any, values: Mapping[str, Any]) -> Recipe:
         raise UserError(f"{recipe.start or 'the recipe'} has another architecture than {recipe.model}: name a --model")
     if page.forms_for is not None:
         recipe.reads, recipe.writes = page.forms_for(recipe.reads, recipe.writes, recipe.architecture)
+    if begins:
+        plan.take_images()
     recipe.reads = recipe.reads.fit(recipe.architecture)
     predicts = getattr(recipe.architecture, "head", page.head)
     if page.head is not None and predicts != page.head:

@@ -31,7 +31,6 @@ from foveate.interop.public_folder import (
     translates,
 )
 from foveate.interop.weight_files import weight_files
-from foveate.models.multimodal.dual_encoder import image_config
 from foveate.tasks.hf.reader import open_tokenizer
 from foveate.tasks.run_config import RunConfig, describe
 from foveate.tasks.start.shared_parts import part_names
@@ -74,13 +73,12 @@ class Start:
 
     @cached_property
     def images(self) -> dict[str, Any]:
-        """How the model reads images, as settings of the forms of images; empty for one that reads none, and for one
-        with forms of its own, which writes about images."""
+        """How the model reads images, as settings of the forms of images; empty for one that reads none."""
         if self.run is not None:
             reads = self.run.recipe.get("reads")
             return {name: reads.get(name) for name in IMAGE_SETTINGS} if isinstance(reads, dict) else {}
-        own: Any = self.config
-        if not reads_images(header_of(self.folder).model_type) or hasattr(own, "vision"):
+        own: Any = getattr(self.config, "vision", self.config)
+        if not reads_images(header_of(self.folder).model_type):
             return {}
         image = PublicImage.of_folder(self.folder, getattr(own, "image_size", 224), own.channels)
         size = getattr(own, "image_size", None) or image.longest or image.height
@@ -100,7 +98,7 @@ class Start:
     def image_tower(self) -> "Start":
         """The vision Transformer in a model that compares images and texts."""
         own = {name.removeprefix("images."): one for name, one in self.tensors.items() if name.startswith("images.")}
-        return replace(self, family="vit", config=image_config(self.config), tensors=own, tokenizer=None)
+        return replace(self, family="vit", config=self.config.vision, tensors=own, tokenizer=None)
 
     def fill(self, model: nn.Module, part: bool = False) -> None:
         """Give a model the trained body, or as many of its first layers as it has, which is then said; its head stays

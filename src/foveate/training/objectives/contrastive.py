@@ -1,6 +1,7 @@
 """The objectives of models that compare all images of a batch with all captions, or texts with texts."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,12 +20,27 @@ class Contrastive:
     captions that are equal belong to each other's images too. Logs the "accuracy" of the captions for the images.
     """
 
+    def fit(self, architecture: Any) -> "Contrastive":
+        """That of a model with this config: a SigLIP decides each pair by itself."""
+        return PairwiseSigmoid() if getattr(architecture, "kind", None) == "siglip" else self
+
     def __call__(self, output: Output, batch: Batch) -> Loss:
         logits = output.logits.float()
         same = batch.labels == batch.labels.mT
-        total = (_nats(logits, same) + _nats(logits.mT, same)) / 2
         best = same.gather(1, logits.detach().argmax(1, keepdim=True))
-        return Loss(total, {"accuracy": best.sum()})
+        return Loss(self._total(logits, same), {"accuracy": best.sum()})
+
+    def _total(self, logits: Tensor, same: Tensor) -> Tensor:
+        return (_nats(logits, same) + _nats(logits.mT, same)) / 2
+
+
+@dataclass
+class PairwiseSigmoid(Contrastive):
+    """The cross-entropy of whether each image and each caption of a batch belong together, summed over the captions
+    (Zhai et al. 2023)."""
+
+    def _total(self, logits: Tensor, same: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(logits, same.float(), reduction="sum")
 
 
 @dataclass
