@@ -20,8 +20,12 @@ from foveate.viewer.protocol import File, Input, ModelViewer
 
 __all__ = ["File", "Input", "ModelViewer", "add_question", "open_beside", "open_model", "read_input"]
 
-SEEN_AS_OURS = ("wav2vec2", "hubert", "audio-spectrogram-transformer", "deformable_detr", "rt_detr")
-"""Types of models whose sounds are prepared here, and of those whose outputs are boxes."""
+SEEN_AS_OURS = (
+    *("xlnet", "deberta-v2"),
+    *("wav2vec2", "hubert", "audio-spectrogram-transformer", "deformable_detr", "rt_detr"),
+)
+"""Types of models of which transformers reads only tokenizers of one kind, of those whose sounds are prepared here, and
+of those whose outputs are boxes."""
 
 WITH_PARTS = ("vision-encoder-decoder", "blip")
 """Types of models with parts or heads of which some do, and of which we have some."""
