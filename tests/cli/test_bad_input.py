@@ -121,6 +121,8 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
             "unexpected '-no, wait'; text that begins with a dash goes behind --: ",
         ),
         (["run", "missing", "x"], "missing is not a folder"),
+        (["run", "RUN", "x", "--output", "a.txt"], "answers are written to .csv, .tsv and .jsonl files, not to a.txt"),
+        (["run", "RUN", "--file", "a.csv", "--output", "a.csv"], "a.csv is what the model is to read"),
         (
             ["run", "RUN", "x", "--decoding.methd", "greedy"],
             "unknown option --decoding.methd; did you mean --decoding.method?",

@@ -1,5 +1,6 @@
 """What every task keeps, whatever it reads and writes: a task is tested by being listed."""
 
+import csv
 import json
 import math
 import os
@@ -284,6 +285,25 @@ def test_json(trained: Trained, run: Command) -> None:
     assert [row.keys() == {"input", "error"} for row in rows] == [one not in trained.inputs for one in given]
     assert all(len(row) > 1 and "error" not in row for row in (rows[0], rows[-1]))
     assert all(isinstance(row["error"], str) and row["error"] for row in rows[1:-1])
+
+
+def test_answers_in_a_file(trained: Trained, run: Command, tmp_path: Path) -> None:
+    """A table and lines of JSON have what is printed, also of inputs that cannot be read."""
+    first, second = trained.inputs
+    given = [first, *trained.unreadable, second]
+    printed = [json.loads(line) for line in run("run", *given, "--json", *trained.made.flags).lines]
+    for name in ("answers.csv", "answers.tsv", "answers.jsonl"):
+        ended = run("run", *given, "--output", tmp_path / name, *trained.made.flags)
+        assert ended.error
+        assert not ended.lines
+        if name == "answers.jsonl":
+            rows = [json.loads(line) for line in (tmp_path / name).read_text(encoding="utf-8").splitlines()]
+            assert [row.keys() for row in rows] == [row.keys() for row in printed]
+        else:
+            with (tmp_path / name).open(encoding="utf-8", newline="") as file:
+                rows = list(csv.DictReader(file, delimiter="," if name == "answers.csv" else "\t"))
+        assert [row["input"] for row in rows] == [row["input"] for row in printed]
+        assert [bool(row.get("error")) for row in rows] == ["error" in row for row in printed]
 
 
 def test_picture(attending: Trained, command: Command) -> None:

@@ -11,14 +11,14 @@ from typing import Annotated, Any, Generic, TypeVar
 import tyro
 
 from foveate import tasks
-from foveate.cli.folders import parse_with_task
-from foveate.cli.json_answers import answer_as_json
+from foveate.cli.folders import check_no_part, parse_with_task
+from foveate.cli.json_answers import answer_as_json, answer_values, check_answers_file, write_answers
 from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
 from foveate.data.text.files import read_lines
 from foveate.data.tokens.chat import Message
 from foveate.errors import UserError, one_line, printable, quoted
-from foveate.files import check_place
+from foveate.files import check_place, real_path
 from foveate.forms.answers import Answer, Failure
 from foveate.forms.ranged_pixels import use_pixel_range
 from foveate.forms.truncation import use_truncation
@@ -57,6 +57,9 @@ class Run(Generic[Options]):
     training."""
     truncate: bool = False
     """Cut texts that are too long for the model, instead of leaving them without an answer."""
+    output: Path | None = None
+    """Write the answers to this file instead of printing them: a table (.csv, .tsv) with a column for each number, or a
+    JSON object a line (.jsonl)."""
     json: bool = False
     """Print a JSON object for each input: the input, and the answer with its probabilities and numbers."""
 
@@ -68,6 +71,11 @@ def main(arguments: Sequence[str]) -> None:
     if asked.picture is not None:
         check_extension(asked.picture)
         check_place(asked.picture)
+    if asked.output is not None:
+        check_answers_file(asked.output)
+        check_no_part(asked.output, asked.folder, "--output")
+        if real_path(asked.output) in [real_path(read) for read in (asked.file, *asked.text) if read is not None]:
+            raise UserError(f"{asked.output} is what the model is to read: name another --output")
     task: Any = tasks.load(asked.folder, asked.device)
     use_pixel_range(task, asked.pixel_range)
     use_truncation(task, asked.truncate)
@@ -77,6 +85,17 @@ def main(arguments: Sequence[str]) -> None:
     if asked.text == ("-",) and (hear := _hearer(task)) is not None:
         _hear(hear, asked)
         return
+    rows: list[dict[str, Any]] = []
+    try:
+        _answer_all(task, asked, rows)
+    finally:  # what was answered before a mistake, or before Ctrl-C, is kept
+        if asked.output is not None and rows:
+            write_answers(asked.output, rows)
+            print(f"wrote {one_line(asked.output)}: {len(rows):,} answers", file=sys.stderr)
+
+
+def _answer_all(task: Any, asked: Run, rows: list[dict[str, Any]]) -> None:
+    """Answer every input: print the answers, or add them to `rows`. Raises UserError in the end if one failed."""
     lines, empty, long, cut, drawn = 0, 0, 0, 0, asked.picture is None
     failure: Failure | None = None
     streams = _streams(task, asked)
@@ -87,9 +106,11 @@ def main(arguments: Sequence[str]) -> None:
                 if failure is not None:
                     print(one_line(_reason(failure)), file=sys.stderr)
                 failure = prediction  # the last one ends the command
-            elif not drawn and prediction.line:
+            elif asked.picture is not None and not drawn and prediction.line:
                 drawn = _draw(task, prediction, asked.picture)
-            if not streams:
+            if asked.output is not None:
+                rows.append(answer_values(sentence, prediction))
+            elif not streams:
                 _print(sentence, prediction, asked)
             empty += not (sentence.strip() or prediction.line or isinstance(prediction, Failure))
             long += isinstance(prediction, Answer) and prediction.long
@@ -161,7 +182,7 @@ def _chat(task: Any, asked: Run) -> None:
 
 def _streams(task: Any, asked: Run) -> bool:
     """Whether the answer to the only text is shown while it is written."""
-    return hasattr(task, "stream") and len(asked.text) == 1 and sys.stdout.isatty() and not asked.json
+    return hasattr(task, "stream") and len(asked.text) == 1 and sys.stdout.isatty() and not (asked.json or asked.output)
 
 
 def _show(part: str) -> None:
