@@ -91,6 +91,8 @@ ALONE = {
         "forms/blanks.py",
         "forms/ctc.py",
         "forms/span.py",
+        "forms/scored.py",
+        "tasks/export/ctranslate2.py",
         "tasks/completion/choices.py",
         "tasks/completion/measures.py",
         "forms/boxes.py",

@@ -19,7 +19,6 @@ from foveate.data.tokens.library import check_growth
 from foveate.data.tokens.public_tokenizer import TOKENIZER
 from foveate.errors import UserError
 from foveate.files import read_json, read_json_value
-from foveate.interop.fused_attention import fuse_attention
 from foveate.interop.weight_files import (
     INDEX,
     WHOLE,
@@ -75,7 +74,6 @@ def load(folder: Path, device: torch.device) -> nn.Module:
         more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
         lacks = f"{folder} lacks the tensor '{missing[0]}'{more}"
         raise UserError(f"{lacks}: the attention of a {kind.__name__} would be random")
-    fuse_attention(model)
     return model.to(device).eval()
 
 

@@ -232,8 +232,8 @@ class Shown:
 
     sight: Sight
     tokens: Any = field(repr=False, default=None)
-    example: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
+    example: int = field(repr=False, default=0)
+    options: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
     def save(self, path: Path | str) -> None:
         """Write the page to a file."""

@@ -41,7 +41,8 @@ def as_completer(task: Any) -> Completer:
     if isinstance(task, Completer):
         return task
     if not writes_words(task):
-        raise UserError(f"only language models are written so, not those of `{task.task.name}`")
+        name = getattr(getattr(task, "task", None), "name", type(task).__name__)
+        raise UserError(f"transformers has no class for the models of `{name}`: they are not exported")
     own = cast(SubwordTokenizer | TextTokenizer, task.processor.reads.words)
     ends = list(dict.fromkeys([own.special.end, *answer_ends(own)]))
     values = {"bos_token_id": own.special.start, "eos_token_id": ends if ends[1:] else ends[0]}

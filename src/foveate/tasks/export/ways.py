@@ -56,8 +56,8 @@ def try_export(skill: Any, way: ExportFormat) -> None:
     tried.model = copy.deepcopy(skill.model)
     merge_low_rank(tried.model)
     tried.model.eval()
-    with tempfile.TemporaryDirectory() as folder:
-        export(tried, Path(folder) / way, way)
+    with workshop(Path(tempfile.gettempdir())) as folder:
+        export(tried, folder / way, way)
 
 
 def export_run(skill: Any, run: Path, way: ExportFormat) -> str:

@@ -40,6 +40,13 @@ function diagonalShare(map, rows, columns) {
   return near / rows;
 }
 
+/** The largest weight of a small map, the weight of its brightest colour, and whether it follows the diagonal. */
+const judge = (map, rows, columns) => ({
+  largest: largest(map),
+  top: Math.max(largest(map), Math.min(LEAST_TOP / columns, LEAST_TOP_OF_FEW)),
+  diagonal: diagonalShare(map, rows, columns) > MOST_DIAGONAL,
+});
+
 /** Mark the most decided head of the overview, not one that follows its own place if there are others, and say what the
     marks mean and how large the weights are. */
 function markHeads({ element, marked, page }) {

@@ -178,9 +178,7 @@ class Overview {
     const { rows, columns, values } = maps;
     const map = values.subarray(head * rows * columns, (head + 1) * rows * columns);
     const site = overview.sites[thumb.dataset.site];
-    thumb.largest = largest(map);
-    thumb.top = Math.max(thumb.largest, Math.min(LEAST_TOP / columns, LEAST_TOP_OF_FEW));
-    thumb.diagonal = diagonalShare(map, rows, columns) > MOST_DIAGONAL;
+    Object.assign(thumb, judge(map, rows, columns));
     thumb.decided = site.rollout ? null : decision(overview, thumb.dataset.site, head, maps);
     const even = isEven(thumb.decided, overview.sides[site.keys].count);
     thumb.classList.toggle("even", even);

@@ -30,7 +30,7 @@ class Stage {
     this.first = make("div", { class: "pane", id: "view", role: "tabpanel", tabIndex: -1 });
     this.second = make("div", { class: "pane" });
     this.panes = make("div", { class: "panes" }, this.first, this.second, this.beside.element);
-    this.remove = make("button", { type: "button", class: "back", hidden: true });
+    this.remove = make("button", { type: "button", class: "small", hidden: true });
     this.remove.addEventListener("click", () => page.remove(page.head.site, page.head.head));
     this.element = make(
       "div",
