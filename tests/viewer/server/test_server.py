@@ -205,10 +205,11 @@ def held(client: Client) -> Iterator[Callable[[], None]]:
 
 
 def leave(client: Client, address: str, seconds: float = 0.2) -> None:
-    """Ask for something, and close the connection before the answer comes."""
+    """Ask for something, close the connection before the answer comes, and let the server see that."""
     with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
         connection.sendall(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\n\r\n".encode())
         time.sleep(seconds)
+    time.sleep(0.3)
 
 
 def test_a_look_whose_client_leaves_while_it_waits_is_not_begun(client: Client, held: Callable[[], None]) -> None:
