@@ -14,7 +14,7 @@ from foveate.sight import measures
 from foveate.sight.key_measures import CELLS, cell_indices, counted_queries
 from foveate.sight.measures import Choice, Top, check_names, resolve_choice
 from foveate.sight.recorded_call import RecordedCall
-from foveate.sight.site import BLOCK, Site
+from foveate.sight.site import Site
 
 
 class DerivedSite(Site):
@@ -86,7 +86,7 @@ class DerivedSite(Site):
             return torch.stack([block.sum(-2) for block in self._blocks()]).sum(0)
         examples, _, rows, _ = self.shape
         shares = counted_queries(queries, examples, rows, self.device)[:, None, None]
-        parts = zip(shares.split(self._height(), -1), self._blocks(), strict=True)
+        parts = zip(shares.split(self.rows_at_once, -1), self._blocks(), strict=True)
         return torch.stack([(share.to(block.dtype) @ block).squeeze(-2) for share, block in parts]).sum(0)
 
     def propagate(self, shares: Float[Tensor, "B N T"]) -> Float[Tensor, "B N S"]:
@@ -108,14 +108,9 @@ class DerivedSite(Site):
             first += block.shape[-2]
         return total / over.bincount()[:, None]
 
-    def _height(self) -> int:
-        """Number of rows of a block."""
-        examples, heads, _, key_count = self.shape
-        return max(1, BLOCK // (examples * heads * key_count))
-
     def _blocks(self) -> Iterator[Float[Tensor, "B H t S"]]:
         """All weights, some rows at a time."""
-        height = self._height()
+        height = self.rows_at_once
         for start in range(0, self.shape[2], height):
             yield self.weights(queries=slice(start, start + height))
 

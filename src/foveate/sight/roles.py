@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.errors import UserError, one_of
-from foveate.sight.site import BLOCK, Site
+from foveate.sight.site import Site
 
 Pattern = Callable[[Int[Tensor, "B T"], range, Bool[Tensor, "B S"]], Bool[Tensor, "B t S"]]
 """The keys that some rows of a text mean, from its tokens and which of them are delimiters."""
@@ -80,8 +80,8 @@ def alignment_score(site: Site, first: int = 0, keys: int | None = None) -> Floa
     examples, heads, rows, columns = site.shape
     columns = columns if keys is None else min(keys, columns)
     best = origin = None
-    for start in range(first, rows, _height(site)):
-        block = site.weights(queries=slice(start, min(rows, start + _height(site))), keys=slice(0, columns))
+    for start in range(first, rows, site.rows_at_once):
+        block = site.weights(queries=slice(start, min(rows, start + site.rows_at_once)), keys=slice(0, columns))
         for row in block.unbind(2):
             if best is None or origin is None:
                 best, origin = row, torch.arange(columns, device=row.device).expand_as(row)
@@ -95,14 +95,9 @@ def alignment_score(site: Site, first: int = 0, keys: int | None = None) -> Floa
     return total / (rows - first) * passed
 
 
-def _height(site: Site) -> int:
-    examples, heads, _, columns = site.shape
-    return max(1, BLOCK // max(1, examples * heads * columns))
-
-
 def _pattern_scores(site: Site, ids: Int[Tensor, "B T"], cuts: Bool[Tensor, "B T"]) -> dict[str, Float[Tensor, "H"]]:
     """The score of each head of self-attention for each pattern that some query has keys of."""
-    count, height = ids.shape[1], _height(site)
+    count, height = ids.shape[1], site.rows_at_once
     totals = {role: torch.zeros(site.shape[1], device=site.device) for role in PATTERNS}
     counted = dict.fromkeys(PATTERNS, 0)
     for start in range(0, count, height):

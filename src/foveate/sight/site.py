@@ -70,6 +70,12 @@ class Site:
         return self.calls[0].call.select.sinks is not None
 
     @property
+    def rows_at_once(self) -> int:
+        """Number of rows whose weights are in memory together, where they are read block by block."""
+        examples, heads, _, key_count = self.shape
+        return max(1, BLOCK // max(1, examples * heads * key_count))
+
+    @property
     def run(self) -> int:
         """Number of the model's run that made it, from 1."""
         return self.calls[0].run
@@ -207,7 +213,7 @@ class Site:
         self._require_queries("pooled")
         over, along = cell_indices(row_count, rows, self.device), cell_indices(key_count, columns, self.device)
         total = self._zeros(batch, heads, rows, columns)
-        height = max(1, BLOCK // (batch * heads * key_count))
+        height = self.rows_at_once
         for start in range(0, row_count, height):
             weights = self.weights(queries=slice(start, start + height))
             summed = weights.new_zeros(*weights.shape[:-1], columns).index_add_(-1, along, weights)
