@@ -1,6 +1,7 @@
 # make demo        three translators, their scores and pictures, from nothing
 # make test        everything that must pass, from nothing
 # make test-quick  the tests that train nothing and need no tool of Linux: minutes
+# make test-device the tests of accelerators on a real one: FOVEATE_TEST_DEVICE=cuda (or mps, xpu) make test-device
 # make coverage    all tests, and which lines of the package they run: slower
 # make fuzz        20,000 damaged files, read by every reader
 # make check       style, types, layers
@@ -20,6 +21,9 @@ test: $(VENV)/test check docs
 
 test-quick: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 $(QUICK)
+
+test-device: $(VENV)/test
+	FOVEATE_TEST_DEVICE=$${FOVEATE_TEST_DEVICE:?name a device: cuda, mps or xpu} $(BIN)/python -m pytest tests/device
 
 coverage: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov
@@ -58,4 +62,4 @@ $(VENV)/test: pyproject.toml
 		--target $(VENV)/references --upgrade $(REFERENCES)
 	touch $@
 
-.PHONY: demo test test-quick coverage fuzz check docs dist
+.PHONY: demo test test-quick test-device coverage fuzz check docs dist

@@ -28,7 +28,7 @@ import torch
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "tasks"), str(ROOT / "tests" / "parity"), str(ROOT / "tests")]
 
-from test_every_task import SILENT, Workshop, smallest  # noqa: E402
+from workshop import SILENT, Workshop, smallest  # noqa: E402
 
 from foveate.run_dir import CONFIG, WEIGHTS  # noqa: E402
 from foveate.tasks import TASKS, find_task  # noqa: E402

@@ -10,7 +10,8 @@ torch; only their names are declared here, and no model needs more.
 
 `--only PATTERN` examines the families whose whole name matches, `--library` only those of one library; then nothing is
 written. `--so-far FILE` notes each outcome in a file, so that a run that was interrupted goes on. Exits with status 1
-when a family is wrong or too few are right.
+when a family is wrong or too few are right. `--unfinished` examines nothing more: it writes the pages with the outcomes
+of `--so-far` and, of the families that are not among them, the rows that the log has.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from pathlib import Path
 
 from families import libraries
 from families.outcome import VERDICTS, Outcome
-from families.table import log, page
+from families.table import log, page, rows_of
 from families.workers import outcomes, work
 
 LEAST_RIGHT = {"transformers": 675, "timm": 65}
@@ -38,9 +39,12 @@ def main() -> None:
     parser.add_argument("--library", choices=libraries.LIBRARIES)
     parser.add_argument("--so-far", type=Path, help="a file of outcomes: those in it are not examined again")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--unfinished", action="store_true", help="write the pages with what --so-far has")
     arguments = parser.parse_args()
     if arguments.worker:
         return work(arguments.worker)
+    if arguments.unfinished:
+        return write({library: unfinished(arguments.so_far, library) for library in libraries.LIBRARIES})
     start, found = time.monotonic(), {}
     for library in [arguments.library] if arguments.library else libraries.LIBRARIES:
         names = [name for name in libraries.of(library).names() if re.fullmatch(arguments.only or ".*", name)]
@@ -61,10 +65,22 @@ def main() -> None:
         if not arguments.only and counts["right"] < LEAST_RIGHT[library]:
             wrong.append(f"only {counts['right']} of {library} are right")
     if not arguments.only and not arguments.library:
-        command = "python benchmarks/look_families.py"
-        (DOCS / "look-families.md").write_text(page(found, command))
-        (DOCS / "log" / "look-families.md").write_text(log(found, command))
+        write(found)
     sys.exit(f"wrong: {', '.join(wrong)}" if wrong else 0)
+
+
+def write(found: dict[str, list[Outcome]]) -> None:
+    """Write the page and that of the log."""
+    command = "python benchmarks/look_families.py"
+    (DOCS / "look-families.md").write_text(page(found, command))
+    (DOCS / "log" / "look-families.md").write_text(log(found, command))
+
+
+def unfinished(path: Path | None, library: str) -> list[Outcome]:
+    """The outcomes of a run that was interrupted, and the earlier ones of the other families."""
+    earlier = rows_of((DOCS / "log" / "look-families.md").read_text())[library]
+    found = {outcome.family: outcome for outcome in so_far(path, library)}
+    return [*found.values(), *(outcome for outcome in earlier if outcome.family not in found)]
 
 
 def so_far(path: Path | None, library: str) -> list[Outcome]:

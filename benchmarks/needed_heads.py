@@ -1,7 +1,7 @@
 """Do models need the heads that align? Whisper's alignment heads, and a translator's heads that look at its source.
 
     python benchmarks/needed_heads.py whisper --sounds 20 --draws 3
-    foveate demo && python benchmarks/needed_heads.py translator runs/demo/transformer-tiny
+    foveate demo && python benchmarks/needed_heads.py runs/demo/transformer-tiny
 
 Whisper tiny.en comes with a list of its heads that follow the sound (the openai/whisper repository made it by hand).
 They are taken out by `foveate.change`, and beside them as many other heads between text and sound, drawn by chance. The
@@ -95,17 +95,17 @@ def translator(settings: Settings) -> list[dict[str, Any]]:
     """Errors and log-probabilities without each head that looks at the source, those that are missed most first."""
     skill: Any = foveate.load(settings.model)
     examples = [*islice(skill.test_examples([], skill.processor.writes.measure_options()), settings.examples)]
-    reads = [taught(skill, one.source, one.target) for one in examples]
-    sites = {site: skill.look(examples[0].source).sight[site].shape[1] for site in skill.look(examples[0].source).sight}
-    every = [(site, head) for site, count in sites.items() if site.endswith("cross") for head in range(count)]
+    reads = [taught(skill, source, target) for source, target in examples]
+    sight = skill.look(examples[0][0]).sight
+    every = [(site.name, head) for site in sight if site.name.endswith("cross") for head in range(site.shape[1])]
     ways: dict[str, list[Head]] = {"all heads": [], "without all heads that look at the source": every}
     ways |= {f"without {site} head {head}": [(site, head)] for site, head in every}
     rows = []
     for name, heads in ways.items():
         with without(skill.model, heads):
-            texts = [skill(one.source).text for one in examples]
+            texts = [skill(source).text for source, _ in examples]
             log_probs = [log_probability(skill, read) for read in reads]
-        exact = sum(text == one.target for text, one in zip(texts, examples, strict=True)) / len(examples)
+        exact = mean(text == target for text, (_, target) in zip(texts, examples, strict=True))
         rows.append({"way": name, "right": 100 * exact, "log_probability": mean(log_probs)})
     return rows[:2] + sorted(rows[2:], key=lambda row: row["log_probability"])
 

@@ -21,7 +21,7 @@ import foveate
 from foveate.forms.tuned import first_words
 from foveate.interop.public_folder import write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
-from foveate.tasks.tuning.rollouts import RolloutBatches
+from foveate.tasks.tuning.rollouts import RolloutBatches, WritingPrompt
 from foveate.training import Training
 from foveate.training.objectives.preferences import PolicyGradient
 from foveate.training.update import Updater
@@ -48,7 +48,9 @@ def by_foveate(steps: int, seed: int) -> Steps:
     base.load_state_dict(model.state_dict())
     settings = Training(device="cpu", precision="float32", clip=None, weight_decay=0.0)
     updater, found = Updater(model.train(), PolicyGradient(), settings), []
-    prompts, wide = tokenizer.encode(prompts_of(pairs, steps)), (PROMPTS, TEXTS, TOKENS, KL_WEIGHT)
+    beginnings = tokenizer.encode(prompts_of(pairs, steps))
+    prompts = [WritingPrompt([tokenizer.special.start, *tokens]) for tokens in beginnings]
+    wide = PROMPTS, TEXTS, TOKENS, KL_WEIGHT
     for step in range(steps):
         begin, own = time.process_time(), prompts[PROMPTS * step : PROMPTS * (step + 1)]
         batches = RolloutBatches(

@@ -32,6 +32,12 @@ def _same_random_numbers() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def _no_weights_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few texts do not begin from trained weights, unless a test says so: these would be fetched."""
+    monkeypatch.setattr("foveate.tasks.start.usual.FEW", 0)
+
+
 @pytest.fixture
 def unchecked() -> Iterator[None]:
     """Shapes unchecked, as they are for users: for tests of what foveate itself says about a wrong shape."""

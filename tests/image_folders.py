@@ -1,6 +1,7 @@
 """Tiny folders of each kind of image model, of transformers and of timm, and what those make of an image."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,10 @@ import PIL.Image
 import torch
 import transformers
 from references import timm
+from tokenizers import processors
+
+sys.path.append(str(Path(__file__).parent / "parity"))
+from public_models import word_tokenizer
 
 LABELS = 5
 
@@ -162,12 +167,43 @@ def models() -> dict[str, Callable[[], tuple[Any, Any]]]:
         "detr": lambda: (
             t.DetrForObjectDetection(
                 t.DetrConfig(
-                    backbone_config=t.ResNetConfig(**basic, out_features=["stage4"]), **widths, **heads, **some
+                    backbone_config=t.ResNetConfig(**stages, out_features=["stage2"]), **widths, **heads, **some
                 )
             ),
             t.DetrImageProcessor(size={"shortest_edge": 64, "longest_edge": 100}),
         ),
     }
+
+
+def matchers() -> dict[str, tuple[Any, Any]]:
+    """A tiny CLIP and a tiny SigLIP of odd sizes, and what prepares their images; they lack a tokenizer."""
+    t, end = transformers, word_tokenizer().token_to_id("</s>")
+    text = {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 14}
+    text |= {"vocab_size": 53, "max_position_embeddings": 64, "bos_token_id": 0, "eos_token_id": end}
+    vision = {"hidden_size": 15, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 16}
+    vision |= {"image_size": 20, "patch_size": 5}
+    clip = t.CLIPConfig(text_config=text, vision_config=vision, projection_dim=9)
+    siglip = t.SiglipConfig(text_config={**text, "projection_size": 15}, vision_config=vision)
+    middle = {"size": {"shortest_edge": 27}, "crop_size": {"height": 20, "width": 20}}
+    return {
+        "clip": (t.CLIPModel(clip), t.CLIPImageProcessor(**middle)),
+        "siglip": (t.SiglipModel(siglip), t.SiglipImageProcessor(size={"height": 20, "width": 20})),
+    }
+
+
+def write_matcher(name: str, place: Path) -> None:
+    """Write the folder of a model that compares images and texts, with its tokenizer."""
+    model, processor = matchers()[name]
+    scramble(model).save_pretrained(place)
+    processor.save_pretrained(place)
+    words = word_tokenizer()
+    signs = [(token, words.token_to_id(token)) for token in ("<s>", "</s>")]
+    words.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=signs)
+    words.save(str(place / "tokenizer.json"))
+    special = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "z", "pad_token": "z"}
+    only = {"model_input_names": ["input_ids"]} if name == "siglip" else {}  # as its own tokenizer has it
+    kind = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 64}
+    (place / "tokenizer_config.json").write_text(json.dumps({**special, **kind, **only}))
 
 
 def scramble(model: torch.nn.Module) -> torch.nn.Module:

@@ -53,6 +53,18 @@ def test_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran("translation.md")["task"].run("two cats").text is not None
 
 
+def test_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentences that are asked are not among those that are learned, but their words are."""
+    monkeypatch.chdir(tmp_path)
+    asked = ran("step-by-step.md")["asked"]
+    for name, sentence in zip(("es-en.tsv", "en-fr.tsv"), sorted(asked, key=len), strict=True):
+        learned = {line.partition("\t")[0] for line in Path(name).read_text(encoding="utf-8").splitlines()}
+        assert sentence not in learned
+        assert set(sentence.split()) <= {word for one in learned for word in one.split()}
+        page = (DOCS / "step-by-step.md").read_text(encoding="utf-8")
+        assert f'"{sentence}"' in page.partition("## A translator of the world")[0]
+
+
 def commands(kind: str) -> list[str]:
     """Every command of the pages of a kind, with the task or comparison that it names, in one line, no comment."""
     pages = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md")))
@@ -93,7 +105,8 @@ def test_every_link_leads_somewhere(page: str) -> None:
 def test_every_page_is_in_the_site_s_menu() -> None:
     """Which `make docs` builds, with links checked."""
     menu = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
-    pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+    notebooks = {f"notebooks/{path.stem}.md" for path in DOCS.rglob("*.ipynb")}  # which a hook makes pages of
+    pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")} | notebooks
     logs = {page for page in pages if page.startswith("log/")} - {"log/index.md"}
     assert pages - logs == set(re.findall(r"\S+\.md", menu))
     named = re.findall(r"\((\S+\.md)\)", (DOCS / "log" / "index.md").read_text(encoding="utf-8"))
@@ -115,6 +128,21 @@ def test_a_page_begins_with_its_reader_s_question_and_the_answer(page: str) -> N
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
 def test_a_page_is_read_at_one_sitting(page: str) -> None:
     assert len((DOCS / page).read_text(encoding="utf-8").splitlines()) <= 120
+
+
+FIRST_SCREEN, LINE = 14, 110
+"""Lines of a page that a reader sees first, and the letters of one, in a window of some 1,400 pixels."""
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_a_page_shows_something_on_its_first_screen(page: str) -> None:
+    """A picture, a table or code."""
+    used = 0
+    for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
+        if line.startswith(("![", "|", "```")):
+            break
+        used += max(1, -(-len(line) // LINE))
+    assert used <= FIRST_SCREEN
 
 
 def systems() -> list[str]:

@@ -10,8 +10,8 @@ import grimp
 
 SOURCE = Path(__file__).parent.parent / "src" / "foveate"
 
-FILE, MEDIAN, FUNCTION = 450, 150, 60
-"""Lines that a file, half of the files, and a function have at most."""
+FILE, MEDIAN, FUNCTION, SCRIPT = 450, 150, 60, 250
+"""Lines that a file, half of the files, a function, and a script of a page have at most."""
 
 
 @cache
@@ -34,6 +34,12 @@ def test_files_are_short() -> None:
     lengths = {place: len(text.splitlines()) for place, text in texts().items()}
     assert {place: length for place, length in lengths.items() if length > FILE} == {}
     assert statistics.median(lengths.values()) <= MEDIAN
+
+
+def test_scripts_are_short() -> None:
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCE.rglob("*.js")}
+    assert len(lengths) >= 40
+    assert {name: length for name, length in lengths.items() if length > SCRIPT} == {}
 
 
 def test_functions_are_short() -> None:

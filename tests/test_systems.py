@@ -160,7 +160,8 @@ def test_presets_that_a_row_names_are_there() -> None:
 def test_the_tasks_that_begin_from_minilm_are_those_that_are_named() -> None:
     (cell,) = re.findall(r"`--from minilm` on ([^|]+) \|", systems.TEXT.read_text(encoding="utf-8"))
     named = set(re.findall(r"`([a-z-]+)`", cell))
-    assert named == {task for task in TASKS if isinstance(find_task(task).start, LanguageModelBody)}
+    starts = {task: find_task(task).start for task in TASKS}
+    assert named == {task for task, one in starts.items() if isinstance(getattr(one, "body", one), LanguageModelBody)}
 
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -39,8 +39,8 @@ def compare(sight: Sight, reference: list[Weights], tolerance: float) -> Compari
     for name in sight.sites:
         found.sites += 1
         site, module = sight[name], re.sub(r"#\d+$", "", name)
-        expected, shape = of_module.get(module, []), site.shape
-        weights = site.weights()
+        weights = site.weights() if site.grids is None else site.points().weights  # of deformable attention
+        expected, shape = of_module.get(module, []), tuple(weights.shape)
         row, differences, spread, why = 0, [0.0], 0.0, "no softmax of the model's own is left to compare with"
         while expected and row < shape[2]:
             wanted = (shape[0], shape[1], shape[2] - row, shape[3])

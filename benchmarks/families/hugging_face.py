@@ -1,14 +1,16 @@
 """The families of transformers: a small model of each, looked at and compared with its own eager weights."""
 
 import copy
-import importlib
+import importlib.util
 import inspect
 import re
 from typing import Any
 
 import torch
+import transformers
 from torch import Tensor, nn
 from transformers import CONFIG_MAPPING, PreTrainedModel
+from transformers.models.auto import modeling_auto
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from families.inputs import attempts
@@ -42,13 +44,15 @@ def examine(family: str) -> Outcome:
         eager = built(model_class, config, "eager")
         run(eager, inputs)  # some models replace modules of theirs in their first run
         reference = weights_of(eager, lambda eager=eager, inputs=inputs: run(eager, inputs))
-        if any(softmax.weights.isnan().all() for softmax in reference):
+        if no_numbers := _no_numbers(reference):  # of its eager implementation: is the default's own better?
+            reference = weights_of(model, lambda model=model, inputs=inputs: run(model, inputs))
+        if _no_numbers(reference):
             reasons.append("its own weights are no numbers")
             continue
         outcome = Outcome(family, model=model_class.__name__, inputs=", ".join(inputs))
         outcome.implementation = getattr(model.config, "_attn_implementation", None) or "eager"
         advised, eager_output = Advised(model_class, config, inputs), run(eager, inputs)
-        if outcome.implementation != "eager" and reference:
+        if outcome.implementation != "eager" and reference and not no_numbers:
             tried(outcome, "eager", eager, inputs, reference, eager_output, advised)
         if not alike(output, eager_output):
             outcome.reason += " its eager implementation gives another output; compared with its default's own"
@@ -59,6 +63,10 @@ def examine(family: str) -> Outcome:
     if not outcome.verdict:
         outcome.verdict, outcome.reason = "not run", " | ".join(dict.fromkeys(reasons))
     return outcome
+
+
+def _no_numbers(reference: list[Any]) -> bool:
+    return any(softmax.weights.isnan().all() for softmax in reference)
 
 
 class Advised:
@@ -110,9 +118,23 @@ def _chosen(family: str, small: Small) -> tuple[Any, type]:
     return small.config(kind), min(classes, key=rank)
 
 
+OPENS = ("MODEL", "MODEL_FOR_CAUSAL_LM", "MODEL_FOR_IMAGE_TEXT_TO_TEXT", "MODEL_FOR_MULTIMODAL_LM")
+"""The tables by which transformers opens a family with the model of another."""
+
+
 def _models(family: str, kind: type) -> list[type]:
-    """The model classes of a config class."""
-    module = importlib.import_module(kind.__module__.replace(".configuration_", ".modeling_"))
+    """The model classes of a config class; those of another family, where transformers opens it with them."""
+    place = kind.__module__.replace(".configuration_", ".modeling_")
+    own = _own_models(importlib.import_module(place), kind) if importlib.util.find_spec(place) else []
+    if own:
+        return own
+    tables = (getattr(modeling_auto, f"{name}_MAPPING_NAMES") for name in OPENS)
+    named = next((table[family] for table in tables if family in table), ())
+    return [getattr(transformers, name) for name in ((named,) if isinstance(named, str) else named)]
+
+
+def _own_models(module: Any, kind: type) -> list[type]:
+    """The model classes of a module."""
     return [
         part
         for _, part in inspect.getmembers(module, inspect.isclass)

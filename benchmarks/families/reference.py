@@ -7,9 +7,10 @@ model has to run by kernels that have a softmax, its own or torch's plain one, s
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -195,11 +196,14 @@ def _flat(parts: Any) -> Iterator[Any]:
 
 @contextmanager
 def plain() -> Iterator[None]:
-    """Let torch's own attention functions compute a softmax, as they do where no fused kernel fits."""
+    """Let torch's own attention functions compute a softmax, as they do where no fused kernel fits.
+
+    A forward pass in inference mode is one without gradients meanwhile: a dispatch mode sees no softmax in it.
+    """
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with sdpa_kernel([SDPBackend.MATH]):
+        with sdpa_kernel([SDPBackend.MATH]), patch.object(torch._C, "_InferenceMode", lambda mode: nullcontext()):
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
@@ -214,7 +218,7 @@ def has_softmax(run: Callable[[], Any]) -> bool:
 
 
 def weights_of(model: nn.Module, run: Callable[[], Any]) -> list[Weights]:
-    """The attention weights that the model computes in a run, in their order."""
+    """The attention weights that the model computes in a run, in their order; none of maps without rows or columns."""
     softmaxes = Softmaxes([*model.parameters(), *model.buffers()])
     with ExitStack() as stack:
         for name, module in model.named_modules():
@@ -229,4 +233,4 @@ def weights_of(model: nn.Module, run: Callable[[], Any]) -> list[Weights]:
         stack.enter_context(plain())
         stack.enter_context(softmaxes)
         run()
-    return softmaxes.found
+    return [found for found in softmaxes.found if found.weights.numel()]

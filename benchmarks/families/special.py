@@ -1,6 +1,7 @@
 """What single families need beside the rules for all: fields of a config that make no model as they are, and inputs
 that the names in a signature do not tell."""
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -52,6 +53,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "indexer_n_heads": 2,
         "indexer_kv_heads": 1,
         "indexer_head_dim": 16,
+        "head_dim": 16,
         "rotary_dim": 16,
     },
     "edgetam_vision_model": {
@@ -124,6 +126,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"), START),
     "lw_detr_vit": {"image_size": 64, "num_windows": 4},
     "muse_spark_audio": {"num_hidden_layers": 4},
+    "dory": {"num_hidden_layers": 4, "n_input_layers": 1, "n_output_layers": 1},
+    "sam2_video": {
+        "image_size": 96,
+        "memory_attention_rope_feat_sizes": [6, 6],
+        "prompt_encoder_config": {"image_size": 96},
+    },
+    "molmo2": {"adapter_config": {"vision_feature_layer": [1, 0]}},
 }
 """By model type."""
 
@@ -256,6 +265,19 @@ def _pix2struct(config: Any) -> dict[str, Tensor]:
     return {"flattened_patches": patches, "decoder_input_ids": _ids(7)}
 
 
+def _session(config: Any) -> dict[str, Any]:
+    """The first frame of a film, in which a point is on the object that is followed."""
+    family = config.model_type
+    module = importlib.import_module(f"transformers.models.{family}.modeling_{family}")
+    kind = next(part for name, part in vars(module).items() if name.endswith("VideoInferenceSession"))
+    size = 4 * config.vision_config.backbone_feature_sizes[0][0] if "sam3" not in family else config.image_size
+    session = kind(torch.randn(2, 3, size, size), size, size, dtype=torch.float32)
+    point = {"point_coords": torch.full((1, 1, 1, 2), size / 3), "point_labels": torch.ones(1, 1, 1, dtype=torch.int)}
+    session.add_point_inputs(session.obj_id_to_idx(1), 0, point)
+    session.obj_with_new_inputs = [1]
+    return {"inference_session": session, "frame_idx": 0}
+
+
 INPUTS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "audioflamingo3_encoder": lambda config: {
         "input_features": torch.randn(EXAMPLES, config.num_mel_bins, 2 * config.max_source_positions),
@@ -354,6 +376,8 @@ INPUTS: dict[str, Callable[[Any], dict[str, Any]]] = {
         "input_values": torch.randn(EXAMPLES, LENGTH, config.hidden_size),
         "decoder_input_values": torch.randn(EXAMPLES, 7, config.hidden_size),
     },
+    **dict.fromkeys(("sam2_hiera_det_model", "sam2_vision_model"), lambda config: {"pixel_values": _picture(96)}),
+    **dict.fromkeys(("sam2_video", "sam3_tracker_video", "edgetam_video"), _session),
     "tvp": lambda config: _text(pixel_values=_picture(448, config.num_frames)),
     "unlimited_ocr_vision_encoder": lambda config: {"patch_embeds": torch.randn(EXAMPLES, config.hidden_size, 4, 4)},
     "vibevoice_acoustic_tokenizer_encoder": lambda config: {"hidden_states": torch.randn(EXAMPLES, 1, 6400)},

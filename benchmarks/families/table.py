@@ -39,8 +39,11 @@ another makes (`inputs.py`); one of timm is the models of one file whose names b
 at as it is by default and, where that is another one, by its eager implementation; the rounding of others grows from
 layer to layer. Weights that are all alike prove nothing: the third column says how many of the sites look decidedly. A
 query that may look nowhere, of which models make a mean over all keys, is shown without weights: remarks say how many
-rows of all heads are such.
+rows of all heads are such. Families that the newest run did not reach have their row of the run before, which says so.
 """
+
+EARLIER = "earlier run:"
+"""How remarks about a family begin that the newest run has not reached."""
 
 LISTED = ("right", "refused", "wrong", "undecided", "not run")
 """The outcomes whose families the page names; those without attention have nothing to look at."""
@@ -72,6 +75,27 @@ def log(outcomes: dict[str, list[Outcome]], command: str) -> str:
         text += "| --- | --- | ---: | --- | --- | ---: | --- |\n"
         text += "".join(_row(outcome) for outcome in sorted(found, key=lambda outcome: outcome.family))
     return text
+
+
+def rows_of(text: str) -> dict[str, list[Outcome]]:
+    """The outcomes in a page of the log, marked as those of an earlier run."""
+    found: dict[str, list[Outcome]] = {}
+    for line in text.splitlines():
+        if line.startswith("## "):
+            found[line.removeprefix("## ")] = []
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not found or len(cells) < 7 or cells[0] in ("family", "---"):
+            continue
+        family, model, sites, default, eager, largest, *remarks = cells
+        verdict, _, kind = default.partition(" (")
+        decided, _, count = sites.partition(" of ")
+        reason = " ".join(remarks).replace("`", "").removeprefix(EARLIER).strip()
+        verdicts = {"default": verdict} | ({"eager": eager} if eager else {})
+        worst = "wrong" if "wrong" in verdicts.values() else verdict
+        sizes = {"sites": int(count or 0), "decided": int(decided or 0), "largest": float(largest or 0)}
+        own = {"model": model, "implementation": kind.rstrip(")"), "verdicts": verdicts, **sizes}
+        found[next(reversed(found))].append(Outcome(family, worst, f"{EARLIER} {reason}", **own))
+    return found
 
 
 def _row(outcome: Outcome) -> str:

@@ -1,5 +1,6 @@
 """What is done with every model, of whatever library: run, look, compare."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +37,9 @@ def run(model: nn.Module, inputs: dict[str, Tensor]) -> Any:
     """The output, with the same random numbers every time."""
     torch.manual_seed(1)
     with torch.no_grad():
-        return model(**{name: list(each) if isinstance(each, list) else each for name, each in inputs.items()})
+        return model(
+            **{name: each if isinstance(each, Tensor) else copy.deepcopy(each) for name, each in inputs.items()}
+        )
 
 
 def can_be_seen(model: nn.Module, inputs: dict[str, Tensor]) -> bool:

@@ -68,6 +68,12 @@ def real_path(path: Path | str) -> Path:
     return found
 
 
+def check_ending(path: Path, ending: str) -> None:
+    """Raise UserError for a file whose name does not end as its format does."""
+    if path.suffix.lower() != ending:
+        raise UserError(f"{path} must end in {ending}")
+
+
 def check_place(path: Path) -> None:
     """Raise UserError for a file that cannot be there: before the work, not after it."""
     real_path(path)

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from foveate.accelerator import read_numbers
 from foveate.errors import UserError
 
 CAUSE = "its training went wrong, or its file is damaged"
@@ -19,8 +20,8 @@ class NotFinite(UserError):
 def first_not_finite(tensors: Mapping[str, Tensor]) -> str | None:
     """The name of the first tensor with a number that is infinite or NaN; None if all are finite."""
     floating = {name: tensor.detach() for name, tensor in tensors.items() if tensor.is_floating_point()}
-    sums = [tensor.sum().isfinite() for tensor in floating.values()]  # the fastest way; a sum may overflow, though
-    suspects = [name for name, is_finite in zip(floating, map(bool, sums), strict=True) if not is_finite]
+    sums = read_numbers([tensor.sum().isfinite() for tensor in floating.values()])  # fast; a sum may overflow, though
+    suspects = [name for name, is_finite in zip(floating, sums, strict=True) if not is_finite]
     return next((name for name in suspects if not floating[name].isfinite().all()), None)
 
 

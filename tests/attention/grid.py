@@ -23,6 +23,8 @@ from foveate.attention import (
     RelativePosition,
     ScaledDot,
     Score,
+    Selection,
+    Soft,
     SoftCapped,
     around,
     attend,
@@ -30,6 +32,7 @@ from foveate.attention import (
     causal,
     grid_window,
     padding,
+    same_text,
     segments,
     window,
 )
@@ -81,6 +84,7 @@ MASKS: dict[str, Callable[[Shape, int, int], Mask | Tensor | None]] = {
     "grid window": lambda leading, t, s: grid_window(1, 3, 1),
     "around": lambda leading, t, s: around(centres(leading, t, s), 2.5),
     "segments": lambda leading, t, s: halves(t, s),
+    "same text": lambda leading, t, s: same_text(torch.randint(3, (*leading[:1], max(t, s)))) if leading else None,
     "given": lambda leading, t, s: given(leading, t, s),
     "given and window": lambda leading, t, s: given(leading, t, s) & window(4),
 }
@@ -178,11 +182,16 @@ def problem(shape: str, score: str = "scaled dot", mask: str = "none", bias: str
 
 
 def solve(
-    p: Problem, kernel: str, backward: bool = True, full: bool = True, autocast: bool = False
+    p: Problem,
+    kernel: str,
+    backward: bool = True,
+    full: bool = True,
+    autocast: bool = False,
+    select: Selection | None = None,
 ) -> dict[str, Tensor]:
     """Output, log-sum-exp and all gradients; without `full`, as if nobody asked for the log-sum-exp."""
     with torch.set_grad_enabled(backward), torch.autocast("cpu", torch.bfloat16, autocast):
-        call = {"score": p.score, "mask": p.mask, "bias": p.bias, "kernel": kernel}
+        call = {"score": p.score, "mask": p.mask, "bias": p.bias, "kernel": kernel, "select": select or Soft()}
         if full:
             attended = attend_full(p.queries, p.keys, p.values, **call)
             found = {"output": attended.output, "log-sum-exp": attended.log_sum_exp}

@@ -98,6 +98,11 @@ ALONE = {
         "forms/boxes.py",
         "tasks/viewers/one_pass.py",
         "experiments/elmo_features.py",
+        "tasks/viewers/texts.py",
+        # Over the patches of a picture, of the similarity of each by itself:
+        "tasks/image_matcher.py",
+        # The weights of points from the scores of a record:
+        "sight/points.py",
         # Attention in the operators that ONNX has, in exported graphs alone:
         "interop/onnx.py",
         # Over the layers of a model (ELMo's mix), or over its words:

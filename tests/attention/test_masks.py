@@ -5,13 +5,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from foveate.attention import Mask, around, by_rank, causal, grid_window, padding, segments, window
+from foveate.attention import Mask, around, by_rank, causal, grid_window, padding, same_text, segments, window
 from foveate.attention.masks import as_mask
 
 T, S = 7, 11
 CPU = torch.device("cpu")
 SPANS = [(range(T), range(S)), (range(3), range(4, 9)), (range(2, 7), range(1)), (range(6, 7), range(5, 11))]
 CENTRES = [-3.0, 0.0, 2.5, 2.4, 9.0, 10.75, 14.0]
+TEXTS = [0, 0, 1, 1, 1, 2, 2, 0, 1, 3, 3]
 GIVEN = torch.rand(T, S, generator=torch.Generator().manual_seed(1)) < 0.5
 
 
@@ -49,6 +50,7 @@ CASES: dict[str, tuple[Mask, Callable[[int, int], bool]]] = {
         segments(torch.tensor([2, 3]), torch.tensor([4, 3])),
         lambda i, j: i < 5 and j < 7 and text(i, [2, 3]) == text(j, [4, 3]),
     ),
+    "same text": (same_text(torch.tensor(TEXTS)), lambda i, j: TEXTS[i] == TEXTS[j]),
     "given": (as_mask(GIVEN), lambda i, j: bool(GIVEN[i, j])),
     "given for all queries": (as_mask(GIVEN[0]), lambda i, j: bool(GIVEN[0, j])),
     "given for all keys": (as_mask(GIVEN[:, :1]), lambda i, j: bool(GIVEN[i, 0])),

@@ -15,6 +15,7 @@ from foveate.attention import (
     Dot,
     Hard,
     LinearDistance,
+    Monotonic,
     RelativeKeys,
     RelativePosition,
     ScaledDot,
@@ -156,17 +157,18 @@ def test_one_query_is_not_large():
     hard = Hard()
     assert LARGE < 5 * 499 * 1009 * 2
     assert chosen(score=Additive(5, 5, 1009), select=hard, t=1, s=499, heads=5) == "eager"
-    with pytest.raises(ValueError, match="no kernel of linear memory"):
-        chosen(score=Additive(5, 5, 1009), select=hard, t=2, s=499, heads=5)
+    assert chosen(score=Additive(5, 5, 1009), select=hard, t=2, s=499, heads=5) == "rows"
 
 
 def test_what_no_kernel_serves_is_told():
     message = (
-        "no kernel of linear memory serves a selection other than soft together with more than 2**22 scores, "
+        "no kernel of linear memory serves a selection other than soft together with a selection with a state, or with "
+        "weights that do not follow from the scores together with more than 2**22 scores, "
         "more than the numbers of its input; kernel='eager' does, with 4,224,182 numbers"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
-        chosen(select=Hard(), heads=1, **LARGE_BLOCK)
+        chosen(select=Monotonic(), heads=1, **LARGE_BLOCK)
+    assert chosen(select=Hard(), heads=1, **LARGE_BLOCK) == "rows"
     parts = [draw(2, size, 5) for size in (1499, 1409, 1409)]
     assert attend(*parts, select=Hard(), kernel="eager").shape == (2, 1499, 5)
 
@@ -193,6 +195,7 @@ def test_what_no_kernel_serves_is_told():
         ("blocked", {"select": Hard()}, "a selection other than soft"),
         ("blocked", {"select": Soft(torch.zeros(3))}, "sinks in the softmax"),
         ("sdpa", {"select": Soft(torch.zeros(3))}, "sinks in the softmax"),
+        ("rows", {"select": Monotonic()}, "a selection with a state, or with weights that do not follow from the sc"),
     ],
 )
 def test_a_named_kernel_refuses_what_it_does_not_serve(kernel, call, missing):
@@ -201,7 +204,8 @@ def test_a_named_kernel_refuses_what_it_does_not_serve(kernel, call, missing):
 
 
 def test_an_unknown_kernel_is_told():
-    with pytest.raises(ValueError, match="no kernel is named 'flash'; known: auto, few, sdpa, points, eager, blocked"):
+    known = "auto, few, sdpa, points, eager, blocked, rows"
+    with pytest.raises(ValueError, match=f"no kernel is named 'flash'; known: {known}"):
         attend(draw(7, 5), draw(11, 5), draw(11, 5), kernel="flash")
 
 

@@ -2,19 +2,27 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from foveate.cli import main
-from foveate.experiments import COMPARISONS
+from foveate.cli.bench import fitting, narrowest
+from foveate.cli.parse import parse
+from foveate.experiments import COMPARISONS, Options, Table, comparison_module
 
 
 def test_a_table_is_printed_and_written(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     sizes = ["--widths", "2", "8", "--positions", "5", "--repeats", "2"]
     main(["bench", "dot-scaling", "--out", str(tmp_path), *sizes])
     out, err = capsys.readouterr()
-    assert out.startswith("# Dot against scaled dot\n\n")
-    assert (tmp_path / "dot-scaling.md").read_text(encoding="utf-8") == out.rstrip("\n") + "\n"
+    written = (tmp_path / "dot-scaling.md").read_text(encoding="utf-8")
+    assert written.startswith("# Dot against scaled dot\n\n")
+    assert out.startswith("Dot against scaled dot\n")
+    assert "---" not in out
+    rows = [line for line in written.splitlines() if line.startswith("| ") and "---" not in line]
+    cells = [cell.strip() for row in rows for cell in row.strip("| ").split(" | ")]
+    assert all(cell.split()[0].strip("*") in out for cell in cells if cell)
     wrote = [tmp_path / f"dot-scaling.{end}" for end in ("md", "json", "png")]
     assert err.splitlines() == [f"wrote {path}" for path in wrote]
     assert all(path.is_file() for path in wrote)
@@ -29,7 +37,24 @@ def test_all_comparisons_are_told(capsys: pytest.CaptureFixture, arguments: list
         assert about in told
 
 
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_every_comparison_takes_seeds(name: str) -> None:
+    options: Any = parse(comparison_module(name).OPTIONS, ["--seeds", "3", "--seed", "5"], f"bench {name}")
+    assert isinstance(options, Options)
+    assert (options.seeds, options.seed) == (3, 5)
+
+
 def test_mistakes(fails: Callable[..., str]) -> None:
     assert fails("bench", "norm") == "unknown comparison 'norm'; did you mean norms or ngrams?"
     assert fails("bench", "norms", "--depth", "3").startswith("unknown option --depth; did you mean --depths")
     assert fails("bench", "norms", "--depths", "0") == "depths is 0, but must be at least 1"
+
+
+def test_a_wide_table_is_printed_in_parts_that_fit() -> None:
+    table = Table(["name", *(f"heading {number}" for number in range(9))], [["a", *map(str, range(9))]])
+    parts = fitting(table, 40)
+    assert [heading for part in parts for heading in part.headings[1:]] == table.headings[1:]
+    assert all(part.headings[0] == "name" and part.rows[0][0] == "a" for part in parts)
+    assert [cell for part in parts for cell in part.rows[0][1:]] == [*map(str, range(9))]
+    assert all(sum(narrowest(part)) + 3 * len(part.headings) + 1 <= 40 for part in parts)
+    assert fitting(table, 400)[0].headings == table.headings

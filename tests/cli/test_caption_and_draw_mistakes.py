@@ -68,11 +68,11 @@ def test_captions_of_coco(fails: Fails, table: Path) -> None:
     file = table.with_name("coco.json")
     file.write_text("[")
     assert "coco.json" in fails("train", "caption", "--data", file)
-    file.write_text("{}")
+    file.write_text('{"annotations": []}')
     assert "is not a file of COCO captions: it has no images" in fails("train", "caption", "--data", file)
     annotations = [{"image_id": 1, "caption": "a dog"}]
     file.write_text(json.dumps({"images": [{"id": 1, "file_name": "gone.png"}], "annotations": annotations}))
-    assert fails("train", "caption", "--data", file).startswith(f"{file}: there is no file ")
+    assert fails("train", "caption", "--data", file).startswith(f"{file} lists the image gone.png, which is ")
     file.write_text(json.dumps({"images": [], "annotations": []}))
     assert fails("train", "caption", "--data", file) == f"{file}: there is no captioned image in it"
 

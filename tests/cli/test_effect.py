@@ -59,9 +59,10 @@ def test_a_translator(trained: Trained, capsys: pytest.CaptureFixture) -> None:
     assert "~ estimated; a larger --exact measures more" in lines
     found = page.read("cat.html")
     assert found.effects is not None
-    side = next(panel.keys for panel in found.sites if panel.name == found.effects.site)
-    assert len(found.effects.keys) == side.count
-    assert not any(one.exact for one in found.effects.keys)
+    (part,) = found.effects.places
+    side = next(panel.keys for panel in found.sites if panel.name == part.site)
+    assert [*part.places] == [*range(side.count)]
+    assert not any(one.exact for one in part.effects)
 
 
 def test_some_sites(gpt2: Path, capsys: pytest.CaptureFixture) -> None:
@@ -88,6 +89,10 @@ def test_a_skill_answers_as_its_changed_model_does(trained: Trained) -> None:
         (["MODEL", "x", "--sites", "decoder*"], "no module that attends has a path like decoder*; modules that attend"),
         (["MODEL", "x", "--out", "missing/a.html"], "could not write missing/a.html: there is no folder missing"),
         (["MODEL", "x", "--picture", "a.html"], "a.html: cannot write a picture as '.html'"),
+        (
+            ["MODEL", "x", "--out", "a.txt"],
+            "a.txt must end in .html for a page, or in .png, .svg, .pdf or .gif for a pict",
+        ),
         (["MODEL", "the lamp", "--max-tokens", "1"], "the text has 2 tokens, but the limit is 1"),
         (["MODEL", "x", "--top", "0"], "top is 0, but must be at least 1"),
         (["MODEL", "x", "--exact", "-1"], "exact is -1, but must be at least 0"),

@@ -53,8 +53,10 @@ def options(text: str) -> dict[str, str]:
 LEAST = {
     "train": 38,
     "run": 13,
+    "serve": 12,
     "eval": 15,
     "finish": 1,
+    "compare": 6,
     "demo": 5,
     "look": 7,
     "effect": 11,
@@ -83,11 +85,14 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_help_explains_every_option_with_its_default(capsys: pytest.CaptureFixture, command: tuple[str, ...]) -> None:
-    """A sentence, and then the default, or that it is required."""
-    found = options(told(capsys, *command, "--help-all"))
+    """A sentence, and then the default where there is one, or that it is required; what it takes, in words."""
+    whole = told(capsys, *command, "--help-all")
+    assert not re.search(r"\{None|STR\b|INT\b|FLOAT\b|\(default: \)|\(default: (None|True|False)\)|[│╭]", whole)
+    found = options(whole)
     found.pop("-h")
     for option, text in found.items():
-        assert re.search(r"[a-z]{2}.*\. \((default: |required\))", text), f"{option}: {text}"
+        assert re.search(r"[a-z]{2}.*\.( \((default: [^)]|required\).*))?", text), f"{option}: {text}"
+        assert text.endswith((".", ")")), f"{option}: {text}"
     assert len(found) >= LEAST[command[0]]
 
 
@@ -126,7 +131,13 @@ def test_completion_knows_what_there_is(capsys: pytest.CaptureFixture, shell: st
 
 def test_bash_completes(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     (tmp_path / "completion").write_text(told(capsys, "completion", "bash"))
-    asked = {"foveate tr": "train", "foveate train transl": "translate", "foveate run x --pic": "--picture"}
+    asked = {
+        "foveate tr": "train",
+        "foveate train transl": "translate",
+        "foveate run x --pic": "--picture",
+        "foveate train detect --model rt-detr-ti": "rt-detr-tiny",
+        "foveate train detect --model whis": "",
+    }
     for typed, answer in asked.items():
         words = typed.split()
         script = f'. "$1"; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _foveate; echo "${{COMPREPLY[@]}}"'
@@ -148,6 +159,20 @@ def test_short_names_of_options() -> None:
     assert settings("translate", ["-o", "there", "-m", "rnn-luong"]).model == "rnn-luong"
     with pytest.raises(UserError, match=r"unknown option --lrr; did you mean --lr\?"):
         settings("classify", ["--lrr", "0.1"])
+
+
+def test_an_option_of_another_model_names_its_presets() -> None:
+    with pytest.raises(UserError, match=r"--architecture.kernel is an option of .*, not of transformer-tiny"):
+        settings("translate", ["--architecture.kernel", "3"])
+    with pytest.raises(UserError, match=r"unknown option --architecture.nothing"):
+        settings("translate", ["--architecture.nothing", "3"])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_is_no_verb_but_leads_to_some(capsys: pytest.CaptureFixture, task: str) -> None:
+    with pytest.raises(SystemExit):
+        main([task, "a b"])
+    assert f"foveate run RUN 'a b' uses a model of it, foveate train {task} " in capsys.readouterr().err
 
 
 def test_train_without_a_task_says_what_there_is(capsys: pytest.CaptureFixture) -> None:

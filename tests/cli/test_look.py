@@ -4,13 +4,19 @@ import io
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 from small import Trained
 
 from foveate.cli import main
+from foveate.sight.measured_look import MEASURES
+from foveate.tasks.viewers import open_model
 from foveate.viewer import Image, page
+from foveate.viewer.head_figure import draw_heads
+from foveate.viewer.protocol import LookResult
 
 tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not installed")
 
@@ -106,6 +112,38 @@ def test_a_full_disk(fails: Fails, gpt2: Path, full_disk: Callable) -> None:
     assert Path("look.html").read_text() == "older"
 
 
+def test_a_page_of_several_measures(gpt2: Path, capsys: pytest.CaptureFixture) -> None:
+    """Each has its sites; those of weights are the page's first, and sizes are counted once."""
+    look(gpt2, "the keeper lit the lamp", "--measure", *MEASURES)
+    assert "6 heads at 3 sites" in capsys.readouterr().out
+    found = page.read("look.html")
+    assert [*dict.fromkeys(panel.shows for panel in found.sites)] == [*MEASURES]
+    for measure in ("weights", "without-sinks", "values", "gradients"):
+        own = [panel for panel in found.sites if panel.shows == measure and not panel.rollout]
+        assert [panel.name for panel in own] == [f"transformer.h.{layer}.attn" for layer in range(3)]
+    (relevance,) = [panel for panel in found.sites if panel.shows == "relevance"]
+    assert relevance.name == "transformer.h.*.attn"
+    assert relevance.heads == 1
+    look(gpt2, "the keeper lit the lamp", "--measure", "gradients", "--out", "one.html")
+    assert {panel.shows for panel in page.read("one.html").sites} == {"gradients"}
+
+
+def test_measures_of_two_texts(gpt2: Path) -> None:
+    look(gpt2, "the keeper lit", "--beside", "the lamp", "--measure", "weights", "values", "--sites", "*.1.attn")
+    found = [(panel.name, panel.shows) for panel in page.read("look.html").sites]
+    assert found == [(f"{each}.transformer.h.1.attn", shows) for shows in ("weights", "values") for each in "AB"]
+
+
+def test_the_difference_of_two_texts(fails: Fails, gpt2: Path, capsys: pytest.CaptureFixture) -> None:
+    look(gpt2, "the keeper lit the lamp", "--beside", "the keeper saw the lamp", "--measure", "weights", "difference")
+    assert "Difference: the weights of B less those of A" in capsys.readouterr().out
+    found = [panel for panel in page.read("look.html").sites if panel.shows == "difference"]
+    assert [panel.name for panel in found] == [f"transformer.h.{layer}.attn" for layer in range(3)]
+    assert np.allclose(found[0].rows.weights.sum(-1), 0, atol=1e-3)
+    assert (found[0].rows.weights < 0).any()
+    assert fails("look", gpt2, "x", "--measure", "difference").startswith("--measure difference needs --beside")
+
+
 def test_two_texts_beside_each_other(gpt2: Path, capsys: pytest.CaptureFixture) -> None:
     """Each has its sites and its tokens; what is said of both is said once."""
     look(gpt2, "the keeper lit", "--beside", "the lamp")
@@ -179,3 +217,113 @@ def test_public_folders(kind: str, config: dict, given: list[str], sites: list[s
     for panel in shown:
         if panel.name.startswith("text_model"):
             assert list(panel.keys.labels) == ["5", "17", "9"]
+
+
+TEXT, PICTURE, SOUND = "the lamp", "square.png", "sound.wav"
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("gpt2", TEXT),
+        ("bert", TEXT),
+        ("t5", TEXT),
+        ("bart-classifier", TEXT),
+        ("vit", PICTURE),
+        ("swin", PICTURE),
+        ("sam-64", PICTURE),
+        ("detr", PICTURE),
+        ("whisper", SOUND),
+        ("wav2vec2-bert", SOUND),
+    ],
+)
+def test_a_picture_for_every_kind_of_model(kind: str, given: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tiny_folders.make(kind, tmp_path_factory.mktemp("models"))
+    Path(PICTURE).write_bytes(tiny_folders.picture().data)
+    Path(SOUND).write_bytes(tiny_folders.sound().data)
+    look(folder, given, "--picture", "mean.png", "--title", "A title")
+    look(folder, given, "--picture", "heads.pdf", "--heads", "0")
+    assert Path("mean.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("heads.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_heads_of_two_looks_are_one_figure(gpt2: Path) -> None:
+    """Two heads of each of two texts, with texts that stay texts."""
+    look(gpt2, "the lamp", "--beside", "the moon", "--picture", "four.svg", "--heads", "0", "1", "--sites", "*.1.attn")
+    drawn = Path("four.svg").read_text(encoding="utf-8")
+    for head in (0, 1):
+        for text in ("the lamp", "the moon"):
+            assert f"transformer.h.1.attn, head {head}, {text}" in drawn
+
+
+def test_heads_as_running_text(gpt2: Path) -> None:
+    """A line for each token that looks; the darkest place of each is that of the largest weight."""
+    look(gpt2, "the lamp the moon", "--picture", "text.svg", "--running-text", "--sites", "*.1.attn")
+    drawn = Path("text.svg").read_text(encoding="utf-8")
+    viewed = open_model(gpt2).look("the lamp the moon", 99, ["*.1.attn"])
+    figure = draw_heads([viewed], running_text=True)
+    (axes,) = figure.axes  # type: ignore[attr-defined]
+    weights = viewed.sight["transformer.h.1.attn"].weights()[0].mean(0)
+    boxes: list[Any] = [*axes.patches]
+    assert len(boxes) == weights.numel()
+    assert "transformer.h.1.attn" in drawn
+    lightness = np.array([sum(patch.get_facecolor()[:3]) for patch in boxes]).reshape(weights.shape)
+    darkest = np.take_along_axis(lightness, weights.argmax(1, keepdim=True).numpy(), 1)[:, 0]
+    assert (darkest == lightness.min(1)).all()
+    assert (darkest < lightness.max(1)).sum() >= len(weights) - 1  # the first token sees itself alone
+    lines = [round(patch.get_y(), 3) for patch in boxes]
+    assert len(set(lines)) == len(weights)
+    assert lines == sorted(lines)
+
+
+def test_a_marian_is_drawn_as_running_text(tmp_path: Path) -> None:
+    folder = tmp_path / "marian"
+    pytest.importorskip("translators").TRANSLATORS["marian"].write(folder)
+    look(folder, "the lamp", "--picture", "text.svg", "--running-text", "--heads", "0", "1")
+    drawn = Path("text.svg").read_text(encoding="utf-8")
+    assert drawn.count("head 0") == drawn.count("head 1") == 1
+
+
+def test_pictures_that_cannot_be(fails: Fails, gpt2: Path) -> None:
+    assert fails("look", gpt2, "x", "--heads", "1").startswith("--heads are drawn by --picture: name a file for it")
+    assert fails("look", gpt2, "x", "--running-text").startswith("--running-text is drawn by --picture: name a file")
+    given = (gpt2, "x", "--picture", "a.png")
+    assert "7" in fails("look", *given, "--heads", "7")
+    beside = ("--beside", "y", "--measure", "difference")
+    assert fails("look", *given, *beside).startswith("--picture draws no difference, which the page shows")
+
+
+def test_heads_of_two_images_are_over_their_own_image(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tiny_folders.make("vit", tmp_path_factory.mktemp("models"))
+    model, files = open_model(folder), [tiny_folders.picture(), tiny_folders.picture(90, 30)]
+    looks = [model.look(file, 4096) for file in files]
+    figure = draw_heads(looks, [0])
+    shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
+    side = [page_image(look) for look in looks]
+    assert [np.array_equal(shown[place], side[row]) for row, place in enumerate((0, len(shown) // 2))] == [True, True]
+    assert not np.array_equal(*side)
+
+
+def page_image(look: LookResult) -> np.ndarray:
+    """The image of a look's page."""
+    picture = look.document().sites[-1].keys.picture
+    assert isinstance(picture, Image)
+    return np.asarray(PIL.Image.open(io.BytesIO(picture.data)).convert("RGB"))
+
+
+def test_a_file_is_what_its_name_says(gpt2: Path, fails: Fails) -> None:
+    """A page, or the picture that --picture draws, or one clear error: never a page in a file called .png."""
+    given = (gpt2, "the keeper lit the lamp")
+    begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!doctype html>"}
+    for ending, begin in begins.items():
+        for verb in ("look", "effect"):
+            main([verb, *map(str, given), "--out", f"{verb}.{ending}"])
+            assert Path(f"{verb}.{ending}").read_bytes().startswith(begin)
+    main(["look", *map(str, given), "--out", "page.html", "--picture", "heads.png"])
+    assert Path("heads.png").read_bytes() == Path("look.png").read_bytes()
+    for verb in ("look", "effect"):
+        message = fails(verb, *given, "--out", "look.jpeg2")
+        assert message == "look.jpeg2 must end in .html for a page, or in .png, .svg, .pdf or .gif for a picture"
+    assert "leave out --picture" in fails("look", *given, "--out", "a.png", "--picture", "b.png")
+    assert fails("size", "--out", "sizes.png") == "sizes.png must end in .md"
+    assert not [*Path().glob("sizes*"), *Path().glob("a.png"), *Path().glob("*.jpeg2")]

@@ -11,7 +11,8 @@ import pytest
 
 from foveate.contracts import IGNORE, Batch
 from foveate.data.dataset import Dataset
-from foveate.data.images.boxes import CROWD, DIFFICULT, BoxedImage, MarkedObject, boxed_images
+from foveate.data.images.boxes import BoxedImage, boxed_images
+from foveate.data.images.voc import CROWD, DIFFICULT, MarkedObject
 from foveate.errors import UserError
 from foveate.forms.boxes import Boxes, BoxesAnswer
 from foveate.forms.image import FittedImage

@@ -6,8 +6,9 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from foveate.data.folders import class_folders, files_below, part_to_measure, parts_to_learn, split_folders
+from foveate.data.folders import class_folders, files_below, split_folders
 from foveate.data.images.labelled import labelled_images
+from foveate.data.layout import TABLES, part_to_measure, parts_to_learn
 from foveate.data.sounds.labelled import labelled_sounds
 from foveate.data.sounds.wav import write_wave
 from foveate.errors import UserError
@@ -71,6 +72,13 @@ def test_what_is_learned_validated_and_measured_of_splits(tmp_path: Path) -> Non
     assert parts_to_learn([tmp_path, train], []) == ((tmp_path, train), ())
     test.rmdir()
     assert part_to_measure([tmp_path]) == (valid,)
+
+
+def test_a_folder_with_nothing_to_train_on_is_measured_on(tmp_path: Path) -> None:
+    (tmp_path / "test.csv").write_text("label,text\na,b\n")
+    assert part_to_measure([tmp_path], (TABLES,)) == (tmp_path / "test.csv",)
+    with pytest.raises(UserError, match="split tables without a part to train on"):
+        parts_to_learn([tmp_path], [], (TABLES,))
 
 
 def test_folders_that_may_be_splits_or_classes(tmp_path: Path) -> None:

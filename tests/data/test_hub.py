@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ import foveate
 from foveate import cli
 from foveate.data.sources.hub import HubFile
 from foveate.data.sources.hub_tables import choose_files, hub_text, read_rows
-from foveate.tasks.examples.hub_data import local_paths
+from foveate.tasks import find_task
+from foveate.tasks.examples.hub_data import FORMS, local_paths
 
 
 @pytest.fixture
@@ -129,3 +130,85 @@ def test_tasks_without_text_take_no_data_set() -> None:
     assert told.startswith("--data hub:NAME is for classify, translate")
     assert told.endswith("not for classify-image")
     assert local_paths([Path("a.tsv")], "detect") == (Path("a.tsv"),)
+
+
+CHAT = [{"role": "user", "content": "what?"}, {"role": "assistant", "content": "a lamp"}]
+
+SQUAD = {"context": "A lamp shines.", "question": "What?", "answers": {"text": ["A lamp"], "answer_start": [0]}}
+
+INFERRED = [
+    {"premise": "a", "hypothesis": "b", "label": "entailment"},
+    {"premise": "c", "hypothesis": "d", "label": "neutral"},
+]
+
+PREFERRED = {"prompt": CHAT[:1], "chosen": CHAT[1:], "rejected": [{"role": "assistant", "content": "no"}]}
+
+ROWS: dict[str, tuple[list[dict[str, Any]], Callable[[Any], Any], list[Any]]] = {
+    "pair": (
+        [
+            {"premise": "a", "hypothesis": "b", "label": "entailment"},
+            {"premise": "c", "hypothesis": "d", "label": "neutral"},
+        ],
+        lambda one: (one.label, one.first, one.second),
+        [("entailment", "a", "b"), ("neutral", "c", "d")],
+    ),
+    "ask": (
+        [SQUAD, {**SQUAD, "answers": {"text": [], "answer_start": []}}],
+        lambda one: (one.text, one.question, one.answer),
+        [("A lamp shines.", "What?", "A lamp")],
+    ),
+    "dpo": (
+        [PREFERRED],
+        lambda one: (one.better, one.worse, one.question.turns),
+        [("a lamp", "no", (("user", "what?"),))],
+    ),
+    "reward": (
+        [{"prompt": "x", "chosen": "y", "rejected": "z"}],
+        lambda one: (one.better, one.worse),
+        [("x y", "x z")],
+    ),
+    "rlhf": ([{"prompt": CHAT[:1]}], lambda one: one.messages, [(("user", "what?"),)]),
+    "language": ([{"messages": CHAT}], lambda one: one.sentences, [("a lamp",)]),
+    "match": ([{"source": "a", "target": "b"}], tuple, [("a", "b")]),
+    "embed": (
+        [{"sentence1": "a", "sentence2": "b", "score": 4.5}, {"sentence1": "c", "sentence2": "d", "score": 1.0}],
+        tuple,
+        [("a", "b")],
+    ),
+}
+"""Rows of a data set, what a task makes of an example, and of all."""
+
+
+def test_every_task_that_takes_rows_is_tried() -> None:
+    """Those of the other forms are tried above."""
+    assert {task for task, form in FORMS.items() if form in ("rows", "alike")} <= ROWS.keys()
+
+
+@pytest.mark.parametrize("task", ROWS)
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_rows_and_conversations_are_read_by_their_task(
+    server: type[Stub], task: str, kind: str, tmp_path: Path
+) -> None:
+    rows, made, expected = ROWS[task]
+    content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    if kind == "parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
+        content = (tmp_path / "rows.parquet").read_bytes()
+    server.repositories["datasets/org/rows"] = {f"train.{kind}": content}
+    paths = local_paths([Path("hub:org/rows")], task, ("en", "fr"))
+    found = find_task(task).read(paths, find_task(task).recipe())
+    assert [made(one) for one in found] == expected
+
+
+def test_columns_of_rows_by_name(server: type[Stub]) -> None:
+    rows = [{"one": "a", "two": "b", "sure": 1}, {"one": "c", "two": None, "sure": 0}]
+    server.repositories["datasets/org/rows"] = {"train.jsonl": "".join(f"{json.dumps(row)}\n" for row in rows).encode()}
+    (path,) = local_paths([Path("hub:org/rows:train:sure,one,two")], "pair")
+    assert path.read_text() == '{"label": 1, "text": "a", "other text": "b"}\n'
+    told = refused(local_paths, [Path("hub:org/rows:train:one,two")], "pair")
+    assert told == "hub:org/rows: the columns here are label, text, other text, but 2 are named"
+    told = refused(local_paths, [Path("hub:org/rows:train:one,two,three")], "pair")
+    assert told == "hub:org/rows has no column three; it has one, two, sure"

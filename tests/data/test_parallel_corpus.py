@@ -159,7 +159,7 @@ def test_a_table_with_another_number_of_tabs(tmp_path, content, complaint):
 def test_missing_and_damaged_files(tmp_path):
     with pytest.raises(UserError, match=r"there is no file .*train\.en"):
         ParallelText.from_tsv(tmp_path / "train.en").check()
-    with pytest.raises(UserError, match=r"cannot read .*: Is a directory"):
+    with pytest.raises(UserError, match=r"is a folder, but a table is a file"):
         ParallelText.from_tsv(tmp_path).check()
     (tmp_path / "plain.gz").write_bytes(b"a\tb\n")
     with pytest.raises(UserError, match=r"cannot read .*plain\.gz: Not a gzipped file"):

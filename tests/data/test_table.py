@@ -3,6 +3,8 @@
 import csv
 import gzip
 import json
+import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import PIL.Image
+import pyarrow.parquet
 import pytest
 
 from foveate.data import table
@@ -19,13 +22,17 @@ from foveate.data.images.questions import image_questions
 from foveate.data.images.word_images import word_images
 from foveate.data.sounds.labelled import labelled_sounds
 from foveate.data.sounds.wav import write_wave
-from foveate.data.table import TEXT, Column, read_table
+from foveate.data.table import TEXT, Column, DataTable, naming_columns
+from foveate.data.table.formats import NOT_READ
 from foveate.data.text.facts import text_questions
+from foveate.data.text.files import MOST_BYTES_OF_LINE
 from foveate.data.text.labelled import LabelledText
 from foveate.data.text.labelled_pairs import read_labelled_pairs
 from foveate.data.text.parallel_corpus import ParallelText
 from foveate.data.text.preferences import read_preferences
 from foveate.errors import UserError
+from foveate.tasks import TASKS, find_task
+from foveate.tasks.recipe import TableExamples
 
 
 @dataclass
@@ -63,11 +70,12 @@ READERS = {
 
 def test_every_reader_of_rows_is_walked() -> None:
     """A module that reads a table is one of those below."""
-    data = Path(table.__file__).parent
-    readers = {path.relative_to(data).as_posix() for path in data.rglob("*.py") if "read_table" in path.read_text()}
-    assert readers == {
-        *("table.py", "images/captions.py", "images/labelled.py", "images/questions.py", "sounds/labelled.py"),
-        *("text/facts.py", "text/labelled.py", "text/preferences.py", "text/parallel_corpus.py"),
+    data = Path(table.__file__).parent.parent
+    modules = {path.relative_to(data).as_posix(): path.read_text() for path in data.rglob("*.py")}
+    assert {name for name, text in modules.items() if re.search(r"\bDataTable\(", text)} == {
+        *("images/captions.py", "images/caption_layouts.py", "images/labelled.py", "images/questions.py"),
+        *("sounds/labelled.py", "text/facts.py", "text/labelled.py", "text/preferences.py", "text/parallel_corpus.py"),
+        "text/alike_pairs.py",
     }
 
 
@@ -110,6 +118,16 @@ def _write(path: Path, kind: str, titles: list[str], rows: list[list[str]]) -> N
         _csv(path, names, turned)
     elif kind == "csv with semicolons":
         _csv(path, names, turned, ";")
+    elif kind == "csv of Excel":
+        _csv(path, names, turned, ";")
+        path.write_text("sep=;\n" + path.read_text(encoding="utf-8"), encoding="utf-16")
+    elif kind in ("json", "json with one list"):
+        found = [dict(zip(names, row, strict=True)) for row in turned]
+        path.write_text(json.dumps(found if kind == "json" else {"version": "1.1", "data": found}, indent=1))
+    elif kind == "parquet":
+        pyarrow.parquet.write_table(
+            pyarrow.table({name: [row[place] for row in turned] for place, name in enumerate(names)}), path
+        )
     else:
         lines = [json.dumps(dict(zip(names, row, strict=True))) for row in turned]
         path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
@@ -121,7 +139,11 @@ ENDINGS = {
     "csv": ".csv",
     "csv with a header": ".csv",
     "csv with semicolons": ".CSV",
+    "csv of Excel": ".csv",
     "json lines": ".jsonl",
+    "json": ".json",
+    "json with one list": ".json",
+    "parquet": ".parquet",
 }
 
 
@@ -147,12 +169,132 @@ def test_every_reader_reads_every_format(name: str, kind: str, folder: Path) -> 
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_compressed_table(name: str, folder: Path) -> None:
+@pytest.mark.parametrize("kind", ENDINGS)
+def test_a_compressed_table(name: str, kind: str, folder: Path) -> None:
+    if kind == "csv of Excel":
+        return  # Excel compresses nothing
     reader = READERS[name]
     rows = rows_of(reader)
-    _csv(folder / "a.csv", list(titles_of(reader, 0)), rows)
-    (folder / "a.csv.gz").write_bytes(gzip.compress((folder / "a.csv").read_bytes()))
-    assert [list(reader.cells(example)) for example in reader.read([folder / "a.csv.gz"])] == rows
+    plain = folder / f"a{ENDINGS[kind]}"
+    _write(plain, kind, list(titles_of(reader, 0)), rows)
+    packed = plain.with_name(f"{plain.name}.gz")
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert [list(reader.cells(example)) for example in reader.read([packed])] == rows
+
+
+@pytest.mark.parametrize("kind", ["csv with a header", "tabs with a header", "json lines", "json", "parquet"])
+@pytest.mark.parametrize("name", READERS)
+def test_columns_of_any_name(name: str, kind: str, folder: Path) -> None:
+    """`--columns text=review` reads that column alone, also beside one with a name that is known."""
+    reader = READERS[name]
+    rows = rows_of(reader)
+    titles = [f"My {column.name.title()}" for column in reader.columns]
+    path = folder / f"a{ENDINGS[kind]}"
+    _write(path, kind, [*titles, "label", "text"], [[*row, "wrong", "wrong"] for row in rows])
+    pairs = [f"{column.key}={title}" for column, title in zip(reader.columns, titles, strict=True)]
+    with naming_columns(pairs):
+        found = reader.read([path])
+    assert [list(reader.cells(example)) for example in found] == rows
+    with naming_columns([*pairs[1:], f"{reader.columns[0].key}=Absent"]), pytest.raises(UserError) as error:
+        list(reader.read([path]))
+    assert ": no column Absent; it has " in str(error.value) or ": no Absent; it has " in str(error.value)
+    with naming_columns(["nothing=x"]), pytest.raises(UserError, match="--columns: there is no column 'nothing' here"):
+        list(reader.read([path]))
+
+
+@pytest.mark.parametrize("pairs", [["text"], ["=a"], ["text="], ["text=a", "text=b"]])
+def test_pairs_that_name_no_column(pairs: list[str]) -> None:
+    with pytest.raises(UserError, match=r"^--columns "), naming_columns(pairs):
+        pass
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("ending", NOT_READ)
+def test_files_that_are_no_tables(name: str, ending: str, folder: Path) -> None:
+    """They are not opened: the error names what is read."""
+    (folder / f"a.{ending}").write_bytes(b"\x80\x04")
+    with pytest.raises(UserError) as error:
+        list(READERS[name].read([folder / f"a.{ending}"]))
+    what, advice = NOT_READ[ending]
+    assert str(error.value) == (
+        f"{folder / f'a.{ending}'} is {what}: {advice}; tables are .tsv, .csv, .json, .jsonl or .parquet files"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{"a": [{"text": "x"}], "b": []}', "holds the lists a, b: a table is one list of objects"),
+        ("3", ": a table in JSON is a list of objects, not 3"),
+        ('["x"]', ", row 1: a row must be a JSON object, not 'x'"),
+        ('[{"text": "x"}, {"text": []}]', ", row 2: the text is [], but must be a text or a number"),
+        ("[", " is damaged: "),
+    ],
+)
+def test_json_that_is_no_table(content: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(UserError) as error:
+        rows(tmp_path / "a.json")
+    assert told in str(error.value)
+
+
+def test_json_lines_in_a_file_of_json(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"text": "x"}\n{"text": "y"}\n')
+    (tmp_path / "b.json").write_text('{"one": {"text": "x"}, "two": {"text": "y"}}\n')
+    (tmp_path / "c.json").write_text('{"text": "z"}\n')
+    assert [row[1] for row in rows(tmp_path / "c.json")] == ["z"]
+    assert [row[1] for name in "ab" for row in rows(tmp_path / f"{name}.json")] == ["x", "y", "x", "y"]
+
+
+@pytest.mark.parametrize("ending", ["json", "json.gz"])
+def test_json_in_one_long_line(ending: str, tmp_path: Path) -> None:
+    """As other tools write it: longer than a line of text may be."""
+    rows = [{"text": f"{number} {'word ' * 1000}", "label": "ab"[number % 2]} for number in range(1000)]
+    content = json.dumps(rows).encode()
+    assert len(content) > MOST_BYTES_OF_LINE
+    path = tmp_path / f"long.{ending}"
+    path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    assert len(LabelledText.from_paths([path])) == 1000
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [(b'["\xff"]', "is not UTF-8: byte 2"), ("\ufeff[".encode("utf-16-le")[:3], "is not UTF-16")]
+)
+def test_json_in_no_encoding(content: bytes, told: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(UserError, match=told):
+        list(LabelledText.from_paths([tmp_path / "a.json"]))
+
+
+@pytest.mark.parametrize("content", [b"PAR1", b"", b"PAR1" + bytes(100) + b"PAR1"])
+def test_damaged_parquet(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(content)
+    with pytest.raises(UserError, match=r"a.parquet is damaged: "):
+        rows(tmp_path / "a.parquet")
+
+
+def test_parquet_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UserError, match=r"^Parquet files need the package pyarrow: pip install 'foveate\[hub\]'$"):
+        rows(tmp_path / "a.parquet")
+
+
+def test_every_task_that_reads_a_table_takes_columns() -> None:
+    """The tasks of the readers above, and no others."""
+    reading = {name for name in TASKS if "<TAB>" in find_task(name).layout and name not in ("tag", "walk")}
+    assert {name for name in TASKS if isinstance(find_task(name).examples, TableExamples)} == reading
+
+
+def test_pairs_without_an_agreed_label(tmp_path: Path) -> None:
+    """SNLI has a line for those whose labels did not agree; elsewhere it is a label like others."""
+    path, rows = tmp_path / "pairs.tsv", ("entailment\ta\tb", "-\tc\td", "neutral\te\tf")
+    path.write_text("\n".join(rows))
+    found = read_labelled_pairs([path])
+    assert [one.first for one in found] == ["a", "e"]
+    assert "1 without an agreed label left out" in found.report
+    path.write_text("+\ta\tb\n-\tc\td\n")
+    assert len(read_labelled_pairs([path])) == 2
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -173,7 +315,7 @@ def test_rows_of_other_columns_are_one_line(name: str, folder: Path) -> None:
 
 
 def rows(path: Path, *columns: Column, **options: bool) -> list[Any]:
-    return [row and (row.line, *row.cells) for row in read_table(path, columns or (TEXT,), **options)]
+    return [row and (row.line, *row.cells) for row in DataTable(path, columns or (TEXT,), **options)]
 
 
 def test_quoted_cells_hold_line_ends(tmp_path: Path) -> None:
@@ -288,7 +430,7 @@ def test_a_further_column_of_a_header(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("client_id,text\nada,hello\n")
     (tmp_path / "a.jsonl").write_text('{"text": "hello", "speaker_id": 3}\n{"text": "hello"}\n')
     found = [
-        [row and row.origin for row in read_table(tmp_path / name, (TEXT,), origin=table.SPEAKER)]
+        [row and row.origin for row in DataTable(tmp_path / name, (TEXT,), further=table.SPEAKER)]
         for name in ("a.csv", "a.jsonl")
     ]
     assert found == [["ada"], ["3", ""]]

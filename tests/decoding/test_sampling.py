@@ -137,5 +137,5 @@ def test_the_likeliest_token_is_left_however_little_is_asked_for(markov) -> None
 
 @pytest.mark.parametrize("settings", [{}, {"top_k": 2}, {"top_p": 0.75}])
 def test_a_model_without_numbers_is_told_of(markov, settings) -> None:
-    with pytest.raises(UserError, match="gave NaN in decoding; its weights are damaged or diverged"):
+    with pytest.raises(UserError, match="gave NaN within 2 steps of decoding; its weights are damaged or diverged"):
         sample(markov({START: {A: math.nan}}, vocabulary=7), ONE, LEARNED, 5, **settings)

@@ -46,7 +46,7 @@ def test_other_labels_have_another_fingerprint() -> None:
 
 def test_a_model_that_would_fill_half_of_the_memory_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     model = nn.Linear(1000, 999)  # 16 bytes each of 999,999 weights
-    monkeypatch.setattr("foveate.training.parallel.strategy._memory", lambda device: 64_000_000)
+    monkeypatch.setattr("foveate.training.parallel.strategy.device_memory", lambda device: 64_000_000)
     assert not is_large(model, torch.device("cpu"), 1)
     assert not is_large(model, torch.device("cpu"), 2)
     assert is_large(model, torch.device("cpu"), 3)

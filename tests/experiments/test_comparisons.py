@@ -23,6 +23,7 @@ from foveate.experiments.norms import Norms
 from foveate.experiments.positions import Positions
 from foveate.experiments.products import WAYS, Products
 from foveate.experiments.teacher_forcing import TeacherForcing
+from foveate.experiments.vanishing import Vanishing
 
 TINY = {
     "layers": Layers(lengths=(8, 16), widths=(4, 8), head_width=4, radius=3, repeats=1),
@@ -32,6 +33,7 @@ TINY = {
         models=("rnn", "convolutional-tiny"), lengths=(3, 5), width=8, vocabulary=17, repeats=1
     ),
     "positions": Positions(length=6, lengths=(6, 9), back=1, vocabulary=5, steps=2, width=8),
+    "vanishing": Vanishing(lengths=(2, 5, 32), width=11, repeats=3),
     "products": Products(widths=(2, 3), side=4, repeats=1),
 }
 
@@ -254,6 +256,21 @@ def test_nothing_is_measured_for_a_folder_that_cannot_be_written(tmp_path: Path)
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"cannot write in .*file/bench: .*file is not a folder"):
         compare("products", Products(out=tmp_path / "file" / "bench"), QUIET)
+
+
+def test_gradients_vanish_through_steps_and_not_through_attention(found: dict) -> None:
+    norms = {(one["network"], one["length"], one["distance"]): one["norm"] for one in found["vanishing"].raw}
+    assert norms["RNN", 32, 31] < 1e-6 * norms["RNN", 32, 1]
+    assert norms["RNN", 32, 31] < norms["LSTM, open gates", 32, 31] / 100
+    for network in ("GRU, attention over states", "attention over inputs"):
+        assert norms[network, 32, 31] > norms[network, 32, 1] / 5
+    assert norms["attention over inputs", 2, 1] > norms["attention over inputs", 32, 31]
+
+
+def test_a_scale_of_the_width_makes_all_weights_alike(found: dict) -> None:
+    parts = {(part["score"], part["vectors"], part["width"]): part for part in found["dot-scaling"].raw}
+    assert parts["dot / D", "projected", 512]["entropy"] == pytest.approx(math.log(17), abs=0.01)
+    assert parts["dot / D", "constant", 512]["variance"] == pytest.approx(1, rel=0.7)
 
 
 def test_the_number_of_threads_is_put_back() -> None:

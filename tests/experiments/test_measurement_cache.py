@@ -50,8 +50,8 @@ def test_the_conditions_of_each_measurement_are_kept_and_told(tmp_path: Path) ->
 
 def test_what_a_model_is_trained_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foveate.training.hardware.bfloat16_is_fast", lambda: True)
-    assert training_conditions(nn.Linear(128, 128)).endswith(", in bfloat16")
-    assert training_conditions(nn.Linear(8, 8)) == f"{conditions()}, in float32"
+    assert training_conditions(nn.Linear(128, 128), "cpu").endswith(", in bfloat16")
+    assert training_conditions(nn.Linear(8, 8), "cpu") == f"{conditions()}, in float32"
 
 
 def test_half_a_file_is_told(tmp_path: Path) -> None:

@@ -51,8 +51,11 @@ def test_on_the_command_line(files: tuple[Path, Path], tmp_path: Path, capsys: p
     command = ["bench", "ngrams", "--data", str(files[0]), "--vocabulary", "60", "--orders", "1", "3"]
     main([*command, "--out", str(tmp_path / "out")])
     printed = capsys.readouterr().out
-    assert "| subwords | 3 |" in printed
-    assert "after counting in learn.txt" in printed
+    assert "subwords" in printed
+    assert "learn.txt" in printed
+    table = (tmp_path / "out" / "ngrams.md").read_text()
+    assert "| subwords | 3 |" in table
+    assert "after counting in learn.txt" in table
     measured = json.loads((tmp_path / "out" / "ngrams.json").read_text())["measured"]
     bits = {(part["way"], part["order"]): part["bits_per_byte"] for part in measured}
     assert bits["bytes", 3] < bits["bytes", 1] / 3

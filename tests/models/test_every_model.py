@@ -71,6 +71,8 @@ def test_the_gradient_reaches_every_parameter(variant, inputs) -> None:
     if hasattr(output, "boxes"):
         loss = loss + output.boxes.square().sum()
         loss = loss + sum(layer.boxes.square().sum() + layer.logits.square().sum() for layer in output.earlier)
+        if getattr(output, "places", None) is not None:
+            loss = loss + output.places.boxes.square().sum() + output.places.logits.square().sum()
     if hasattr(output, "points"):
         loss = loss + output.points.square().sum() + output.spread.sum()
     loss.backward()

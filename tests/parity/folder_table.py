@@ -13,7 +13,9 @@ import numpy as np
 import PIL.Image
 import torch
 
+from foveate import models
 from foveate.errors import UserError
+from foveate.forms.standard_pixels import StandardPixels
 from foveate.interop.layout import Layout
 from foveate.interop.public_folder import (
     MODEL_TYPES,
@@ -25,6 +27,9 @@ from foveate.interop.public_folder import (
     read_values,
 )
 from foveate.tasks import TASKS, find_task
+from foveate.tasks.start.image_part import part_path
+from foveate.tasks.start.parts import ImageEncoder
+from foveate.tasks.task import Task
 
 WRITERS = ("vision-encoder-decoder", "blip")
 """The kinds that write about images."""
@@ -50,11 +55,30 @@ def heads_of(kind: str) -> list[str]:
 def tasks_of(kind: str) -> list[str]:
     """The tasks whose trainings begin from a folder of this kind."""
     family, own = layout_of(kind).family, []
+    part = image_part_of(family)
     for name in TASKS:
         task = find_task(name)
-        if family in task.families and getattr(task.start, "folders", True):
+        as_it_is = family in task.families and getattr(task.start, "folders", True)
+        takes_part = builds_on_images(task) or (part in task.families and isinstance(task.reads, StandardPixels))
+        if as_it_is or (part is not None and takes_part):
             own.append(name)
     return own
+
+
+def image_part_of(family: str) -> str | None:
+    """The family of the part that reads images, in models of a family; None where there is none.
+    `tests/tasks/test_every_image_start.py` begins every task from such a part of every kind."""
+    preset = min(models.presets((family,)).values(), key=lambda one: one.parameters)
+    sizes = dict.fromkeys(models.sizes_of_data(family), 7)
+    model = models.create(preset.name, device="meta", **sizes)
+    path = part_path(model)
+    part = None if path is None else model.get_submodule(path)
+    return None if part is None or not hasattr(part, "config") else models.family_of(part.config)
+
+
+def builds_on_images(task: Task) -> bool:
+    """Whether models of a task are built on such a part of any other model."""
+    return isinstance(getattr(task.start, "body", task.start), ImageEncoder)
 
 
 def is_written(kind: str, config: Any) -> bool:
@@ -143,10 +167,11 @@ def image_folders(place: Path) -> Any:
 def image_error(kind: str, folders: Any) -> tuple[float, bool] | None:
     """The same of the image folders of a kind, whose trained models are written in the layout of their family; None for
     another kind."""
-    from image_folders import models, reference, timm_models
+    from image_folders import models as image_models
+    from image_folders import reference, timm_models
 
     image, worst, back = folders["root"] / "x.png", None, False
-    for name in (*models(), *timm_models()):
+    for name in (*image_models(), *timm_models()):
         if read_values(folders[name])["model_type"] != kind:
             continue
         pixels, expected = reference(folders[name], image)

@@ -119,7 +119,7 @@ def test_searches_find_the_same(case: Case, settings: dict[str, Any], tmp_path: 
     skill = foveate.load(again)
     rows = skill.processor.reads.tokenizer
     asked = words_to_write(kind)
-    own = skill.in_languages(skill._options(None, asked)).processor
+    own = skill.in_languages(skill.options_with(**asked)).processor
     rows = [own.reads.prepare(text).tolist() for text in TEXTS]
     before = theirs.generation_config
     theirs.generation_config = transformers.GenerationConfig.from_dict(whole)
@@ -140,7 +140,7 @@ def test_searches_find_the_same(case: Case, settings: dict[str, Any], tmp_path: 
 def test_it_answers_and_is_looked_at(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kind, folder, _ = case
     skill, asked = foveate.load(folder), words_to_write(kind)
-    answers = skill.answer([*TEXTS, "caf\udce9"], skill._options(None, asked))
+    answers = skill.answer([*TEXTS, "caf\udce9"], skill.options_with(**asked))
     assert all(isinstance(one, Answer) for one in answers[:-1])
     assert isinstance(answers[-1], Failure)
     flags = [part for name, value in asked.items() for part in (f"--{name.replace('_', '-')}", value)]

@@ -164,8 +164,12 @@ def test_all_labels_that_hold_are_shown(tmp_path: Path, capsys: pytest.CaptureFi
         assert answer.labels == [label for label, share in answer.probabilities.items() if share >= 0.5]
         assert len(answer.cells) == 2 * max(1, len(answer.labels))
         assert answer.json_values()["labels"] == answer.labels
-    with pytest.raises(UserError, match="gives an input several labels, and foveate eval measures a single one"):
-        skill.evaluate([tmp_path / "none.tsv"])
+    labels = list(answer.probabilities)
+    (tmp_path / "data.tsv").write_text(f"{labels[0]}|{labels[2]}\tthe lamp\n\tdawn\n", encoding="utf-8")
+    (measured,) = skill.evaluate([tmp_path / "data.tsv"]).figures["ways"].values()
+    right = [{labels[0], labels[2]}, set()]
+    found = [{*skill.run(text).labels} for text in ("the lamp", "dawn")]
+    assert measured["all_labels_right"] == 50 * sum(one == other for one, other in zip(found, right, strict=True))
 
 
 def test_what_a_head_may_say() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from foveate.errors import UserError
-from foveate.sight import given
+from foveate.sight import from_weights
 from foveate.sight.roles import alignment_score
 
 IDS = torch.tensor([[1, 7, 3, 9, 7, 3, 9, 4]])
@@ -33,7 +33,9 @@ HEADS = {
 
 @pytest.mark.parametrize("tokens", [IDS, IDS[0].tolist(), WORDS])
 def test_each_head_is_found_by_what_it_does(tokens: object) -> None:
-    sight = given({"layer.0": torch.stack(list(HEADS.values())), "layer.1": torch.full((2, COUNT, COUNT), 1 / COUNT)})
+    sight = from_weights(
+        {"layer.0": torch.stack(list(HEADS.values())), "layer.1": torch.full((2, COUNT, COUNT), 1 / COUNT)}
+    )
     found = sight.roles(tokens, {4, 9} if tokens is not WORDS else {",", "."})
     for head, role in enumerate(HEADS):
         ((site, best, score),) = found.largest(role, 1)
@@ -52,20 +54,20 @@ def test_a_path_that_goes_forward() -> None:
         forward[row, 2 * row : 2 * row + 2] = 0.5
     backward, stuck, even = forward.flip(0), torch.zeros(6, 12), torch.full((6, 12), 1 / 12)
     stuck[:, 3] = 1
-    scores = alignment_score(given(torch.stack([forward, backward, stuck, even]))["weights"])[0]
+    scores = alignment_score(from_weights(torch.stack([forward, backward, stuck, even]))["weights"])[0]
     assert scores[0] > 0.4
     assert scores[0] > 3 * scores[1:].max()
-    sight = given({"cross": torch.stack([forward, stuck])})
+    sight = from_weights({"cross": torch.stack([forward, stuck])})
     assert sight.roles(list("abcdef")).largest("alignment", 1)[0][:2] == ("cross", 0)
     # Rows before the first that counts, and keys behind the last, change nothing.
     padded = torch.cat([torch.full((2, 12), 1 / 12), forward])
     padded = torch.cat([padded * 0.9, padded.new_full((8, 4), 0.1 / 4)], 1)
-    (score,) = alignment_score(given(padded)["weights"], first=2, keys=12)[0]
+    (score,) = alignment_score(from_weights(padded)["weights"], first=2, keys=12)[0]
     assert math.isclose(score, 0.9 * scores[0], rel_tol=1e-5)
 
 
 def test_what_fits_no_site_is_said() -> None:
     with pytest.raises(UserError, match="no site attends from 1 x 3 tokens"):
-        given(torch.eye(5)).roles([1, 2, 3])
+        from_weights(torch.eye(5)).roles([1, 2, 3])
     with pytest.raises(UserError, match="ids"):
-        given(torch.eye(5)).roles(torch.rand(1, 5))
+        from_weights(torch.eye(5)).roles(torch.rand(1, 5))

@@ -11,6 +11,7 @@ import pytest
 import torch
 from rich.console import Console
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import words

@@ -156,6 +156,9 @@ def test_a_look_names_words_and_places(skill: Skill, tmp_path: Path) -> None:
     words, grid = found.tokens[site]
     assert [*words][-1] == "[END]"
     assert (grid.height, grid.width) == (2, 2)
+    main(["look", str(skill.folder), str(place), "--out", str(tmp_path / "words.gif")])
+    with PIL.Image.open(tmp_path / "words.gif") as moving:
+        assert moving.n_frames == 1 + len(found.notes[1].removeprefix("Caption: ").split())
 
 
 def test_the_doubly_stochastic_term_by_hand() -> None:

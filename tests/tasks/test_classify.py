@@ -111,7 +111,7 @@ def test_evaluation_beside_the_majority(classifier: Skill, tmp_path: Path) -> No
     assert [answer.split("\t")[0] for answer in found.answers] == ["blame", "blame", "praise", "praise"]
     assert found.rows == [["rnn-attentive-classifier", "75.00", "73.33"], ["always blame", "75.00", "42.86"]]
     assert found.notes[:2] == ["4 texts", "2 labels"]
-    assert found.notes[2].startswith("no counted words to compare with: nothing to learn from")
+    assert found.notes[2].startswith("not compared with simple ways to learn it: nothing to learn from")
     others = [*data, ("odd", "x"), ("new", "y"), ("odd", "z")]
     found = classifier.evaluate([tsv(tmp_path / "test.tsv", others)], NoOptions(), SILENT)
     assert found.notes[2] == "3 of 7 have labels that the model did not learn: odd, new"
@@ -131,7 +131,7 @@ def test_evaluation_beside_counted_words(tmp_path: Path) -> None:
     text.write_text("praise\ta good film\nblame\ta bad film\n")
     found = trained.evaluate([asked], NoOptions(), SILENT)
     assert not {*counted} & found.figures["ways"].keys()
-    assert found.notes[-1].startswith("no counted words to compare with: ")
+    assert found.notes[-1].startswith("not compared with simple ways to learn it: ")
 
 
 def test_evaluation_of_the_source_that_it_was_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from foveate.cli import main
 from foveate.contracts import IGNORE
 from foveate.data.buckets import BucketedBatches
 from foveate.data.text.conversations import encode_conversations, read_conversations
+from foveate.data.tokens.chat import Message
 from foveate.errors import UserError
 from foveate.nn import low_rank_updates
 from foveate.tasks import find_task
@@ -109,7 +110,7 @@ def test_what_is_learned_is_what_transformers_masks(known: tuple[Path, Any, Any]
     recipe = find_task("language").recipe(data=data, start=folder)
     tokenizer = Lesson(find_task("language"), recipe).plan.weights.tokenizer
     assert tokenizer is not None
-    rows = encode_conversations(read_conversations([data]), tokenizer)
+    rows = encode_conversations((one.conversation for one in read_conversations([data])), tokenizer)
     for row, chat in zip(rows, map(asked, CHATS), strict=True):
         ids, mask = expected(theirs, chat)
         assert [token if token >= 0 else ~token for token in row.tolist()] == ids
@@ -169,11 +170,17 @@ def test_what_a_user_says_never_becomes_a_special_token(known: tuple[Path, Any, 
         find_task("language"), find_task("language").recipe(data=data, start=folder)
     ).plan.weights.tokenizer
     assert tokenizer is not None
-    (row,) = encode_conversations(read_conversations([data]), tokenizer)
+    (row,) = encode_conversations([read_conversations([data])[0].conversation], tokenizer)
     plain, _ = expected(theirs, [("user", "x"), ("assistant", "y")])
     special = {*theirs.get_added_vocab().values()}
     found = [token if token >= 0 else ~token for token in row.tolist()]
     assert [one for one in found if one in special] == [one for one in plain if one in special]
+
+
+def chat_of(run: Path) -> tuple[Any, Any, list[Message]]:
+    """Options of a chat, what shows a reply, and messages before it."""
+    options = foveate.load(run).options_with(chat=True, max_new_tokens=6)
+    return options, lambda part: None, [Message("user", "a"), Message("assistant", "b")]
 
 
 @pytest.mark.parametrize("lora", [None, 2], ids=["whole", "lora"])
@@ -207,6 +214,12 @@ def test_from_a_base_to_what_is_exported(lora: int | None, known: tuple[Path, An
         learn(again, console=SILENT)
         before = tmp_path / task
     main(["export", str(before), "--out", str(tmp_path / "back")])
+    asked_for: dict[str, Any] = {"chat": True, "system": "Be short.", "max_new_tokens": 6}
+    replies = [foveate.load(place)("Say it.", **asked_for).text for place in (before, tmp_path / "back")]
+    assert replies[0] == replies[1]
+    assert all(
+        foveate.load(tmp_path / task).chat("Say it.", *chat_of(tmp_path / task)).text for task in ("chats", "dpo")
+    )
     back = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
     for chat in map(asked, CHATS):
         assert expected(back, chat) == expected(theirs, chat)
@@ -262,3 +275,40 @@ def test_a_list_and_parts_of_text_are_read_alike(tmp_path: Path) -> None:
     (tmp_path / "prose.txt").write_text("It was.")
     with pytest.raises(UserError, match=r"chats\.json holds conversations, but .*prose\.txt prose"):
         find_task("language").read([tmp_path / "chats.json", tmp_path / "prose.txt"], find_task("language").recipe())
+
+
+def test_the_loss_of_packed_conversations_is_that_of_each_alone(known: tuple[Path, Any, Any], tmp_path: Path) -> None:
+    """With the same gradients; rows are as full as they can be."""
+    folder, *_ = known
+    chats = [[("user", "a" * n), ("assistant", "bé" * (n % 5 + 1))] for n in range(1, 17)]
+    data = write(tmp_path / "chats.jsonl", [openai(chat) for chat in [*chats, *map(asked, CHATS)]])
+    losses, gradients, rows = [], [], []
+    for pack in (False, True):
+        recipe = find_task("language").recipe(
+            data=data, validation=data, start=folder, batch=2000, max_length=180, pack=pack, precision="float32"
+        )
+        lesson = Lesson(find_task("language"), recipe)
+        train, _ = lesson.open()
+        processor = lesson.processor_of(train)
+        model = lesson.model_of(processor.sizes()).eval()
+        total, count = torch.zeros(()), 0
+        for batch in BucketedBatches(processor.reads.buckets(train, processor), 2000, 1).epoch(0):
+            total, count = total + CrossEntropy()(model(**batch.inputs), batch).total, count + int(batch.total_weight)
+            rows.append((pack, *batch.inputs["tokens"].shape, int(batch.inputs["lengths"].sum())))
+        (total / count).backward()
+        losses.append(float(total.detach() / count))
+        gradients.append(model.embedding.weight.grad)
+    assert losses[0] == pytest.approx(losses[1], abs=5e-5)
+    torch.testing.assert_close(gradients[0], gradients[1], atol=5e-5, rtol=0)
+    (_, count, width, used), alone = next(row for row in rows if row[0]), [row for row in rows if not row[0]]
+    assert used == sum(row[3] for row in alone)
+    assert count == -(-used // 181)
+    assert width <= 181
+
+
+def test_packing_is_for_transformers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "prose.txt").write_text("\n\n".join(f"It was the {n} of the lamps that lit." for n in range(30)))
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "language", "--data", str(tmp_path / "prose.txt"), "--pack", "--steps", "1"])
+    assert stop.value.code == 2
+    assert "is not a Transformer, so that a row holds one passage: leave --pack out" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+import scipy.stats
 import torch
 import words
 from rich.console import Console
@@ -17,7 +18,7 @@ from foveate.errors import UserError
 from foveate.forms.answers import NoOptions
 from foveate.forms.processor import Processor
 from foveate.forms.text_vector import NearOptions, PairedText, TextVector
-from foveate.metrics.retrieval import as_recall, target_ranks
+from foveate.metrics.retrieval import as_recall, rank_correlation, target_ranks
 from foveate.tasks.embedder import Embedder
 from foveate.tasks.learning import learn
 from foveate.tasks.recipe import Recipe
@@ -51,6 +52,32 @@ def test_it_learns_which_texts_mean_the_same(embedder: Embedder, tmp_path: Path)
     assert own["recall_1"] > 50 > chance["recall_1"]
     assert own["recall_1"] > letters["recall_1"]
     assert "each source among" in found.notes[-1]
+
+
+def test_scored_pairs_are_measured_by_rank_correlation(embedder: Embedder, tmp_path: Path) -> None:
+    """Of all pairs of the table, also of those that do not mean the same, which recall leaves out."""
+    pairs = [*dict.fromkeys(words.pairs(40, 9))]
+    apart = [(source, pairs[place - 1][1]) for place, (source, _) in enumerate(pairs)]
+    rows = [(*pair, "5.0") for pair in pairs] + [(*pair, "0.5") for pair in apart]
+    path = tmp_path / "sts.tsv"
+    path.write_text("sentence1\tsentence2\tscore\n" + "".join("\t".join(row) + "\n" for row in rows))
+    found = embedder.evaluate([path], NoOptions(), CONSOLE)
+    own, letters = (found.figures["ways"][way] for way in (embedder.recipe.model, "shared letter triples, TF-IDF"))
+    sides = (embedder.embed([row[side] for row in rows]) for side in (0, 1))
+    cosines = torch.cosine_similarity(*sides).tolist()
+    expected = scipy.stats.spearmanr(cosines, [float(row[2]) for row in rows]).statistic
+    assert own["spearman"] == pytest.approx(100 * expected, abs=0.01)
+    assert own["spearman"] > letters["spearman"]
+    assert own["spearman"] > 50
+    assert found.headings[-1] == "spearman"
+    assert f"of {len(rows)} pairs" in found.notes[-1]
+    assert "spearman" not in found.figures["ways"]["chance"]
+
+
+def test_ranks_of_equal_values() -> None:
+    one, other = [3.0, 1.0, 1.0, 5.0, 2.0], [0.1, 0.2, 0.2, 0.9, 0.2]
+    assert rank_correlation(one, other) == pytest.approx(scipy.stats.spearmanr(one, other).statistic)
+    assert rank_correlation(one, [2.0] * 5) == 0
 
 
 def test_a_folder_gives_vectors_and_nearest_texts(embedder: Embedder, tmp_path: Path) -> None:

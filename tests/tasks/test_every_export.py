@@ -1,17 +1,21 @@
 """Every task's run is written for other libraries, or refused in one line that says why."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from test_every_task import SILENT, Command, Trained, Workshop, command, workshop
+from test_every_task import Command, Trained, command, workshop
+from workshop import SILENT, Workshop
 
 import foveate
 from foveate.errors import UserError, one_line
 from foveate.tasks import TASKS, find_task
-from foveate.tasks.learning import learn
+from foveate.tasks.learning import Lesson, learn
+from foveate.tasks.skill import Skill
 
 __all__ = ["command", "workshop"]
 
@@ -68,3 +72,26 @@ def test_a_tuned_model_is_a_language_model(name: str, workshop: Workshop, comman
     with torch.no_grad():
         found, expected = (foveate.load(one).model(tokens).logits for one in (Path("exported"), folder))
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+def test_of_several_processes_the_first_tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr("foveate.tasks.export.ways.try_export", lambda skill, way: tried.append(way))
+    recipe = find_task("language").recipe(export=("hf", "gguf"))
+    for main in (False, True):
+        monkeypatch.setattr("foveate.tasks.learning.main_process", lambda main=main: main)
+        Lesson(find_task("language"), recipe)._try_exports(Skill.__new__(Skill))
+        assert tried == (["hf", "gguf"] if main else [])
+
+
+def test_several_processes_end_with_one_line(tmp_path: Path) -> None:
+    """What cannot be written ends all of them before the first step."""
+    (tmp_path / "prose.txt").write_text("\n\n".join(f"It was the {n} of the lamps that lit." for n in range(40)))
+    given = ["--data", tmp_path / "prose.txt", "--out", tmp_path / "run", "--steps", 1, "--export", "gguf"]
+    sizes = ["--model", "gpt-tiny", "--architecture.width", 16, "--architecture.layers", 1, "--architecture.heads", 2]
+    command = [sys.executable, "-m", "foveate", "train", "language", "--processes", 2, *given, *sizes]
+    ended = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 2
+    (told,) = [line for line in ended.stderr.splitlines() if line.startswith("foveate: ")]
+    assert "GGUF" in told
+    assert not (tmp_path / "run").exists()

@@ -9,9 +9,8 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -20,95 +19,35 @@ import numpy as np
 import pytest
 import torch
 from made_examples import Made
-from rich.console import Console
+from served_skill import as_input, served
 from torch import Tensor
+from workshop import SILENT, STEPS, Workshop, names
 
 import foveate
-from foveate import models, run_dir
+from foveate import run_dir
 from foveate.cli import main
+from foveate.data.folders import allowing_outside
 from foveate.errors import UserError, printable
-from foveate.forms.answers import Answer, Failure
+from foveate.files import UNFINISHED, strict_json
+from foveate.forms.answers import Answer, Failure, answer_values
 from foveate.forms.blanks import FilledBlanks
-from foveate.forms.form import setting_names
 from foveate.forms.inputs import add_question, read_input
 from foveate.forms.rewriting import Rewritten
 from foveate.forms.scored import ScoredForm
 from foveate.run_dir import CONFIG, WEIGHTS
 from foveate.sight import Scale
 from foveate.tasks import TASKS, find_task
-from foveate.tasks.learning import learn
-from foveate.tasks.recipe import Recipe
+from foveate.tasks.comparing import are_compared, whole_figures
+from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.skill import Skill
+from foveate.tasks.start.weights import HEADS
 from foveate.tasks.task import Task
 from foveate.tensor_files import read_tensors
 from foveate.training import Interrupted, read_rows
 from foveate.viewer.page import read as read_page
 
-STEPS = 3
-
-WITHOUT_SCORE = {"embed", "draw", "gan", "control"}
-"""Tasks whose answers have no probability: vectors, drawings, and what an agent does in a world of its own."""
-
-
-def smallest(task: Task, families: tuple[str, ...] = (), attending: bool = False) -> models.Preset:
-    """The smallest preset of a task, perhaps of some families, or of those that attend."""
-    presets = [one for one in task.presets().values() if not families or one.family in families]
-    return min((one for one in presets if one.attends or not attending), key=lambda preset: preset.parameters)
-
-
-SILENT = Console(file=StringIO())
-
-
-class Workshop:
-    """Trains models of tasks when they are first asked for, on examples that are made for them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.made: dict[str, Made] = {}
-        self.trained: dict[tuple[str, str], Path] = {}
-
-    def examples(self, task: Task) -> Made:
-        if task.name not in self.made:
-            self.made[task.name] = made_examples.examples_of(task, self.folder / f"{task.name} examples")
-        return self.made[task.name]
-
-    def recipe(self, task: Task, model: str, out: Path, **changes: Any) -> Recipe:
-        """A short training. One that begins from a run of another task, or is judged by one, has that trained first."""
-        made = self.examples(task)
-        parts = (task.examples, task.reads, task.writes, task.objective)
-        known = {name for part in parts for name in names(part)}
-        settings = {name: value for name, value in made.settings.items() if name in known}
-        for name in names(task.objective):
-            if name in TASKS:
-                settings[name] = self.run(find_task(name))
-        if task.start.missing and "start" not in changes:
-            settings["start"] = self.run(find_task(task.start.of[0]), task.families)
-        training = {
-            "steps": STEPS,
-            "epochs": None,
-            "validate_every": STEPS,
-            "save_every": STEPS,
-            "log_every": 1,
-            "warmup": 1,
-            "average": 1,
-            "watch_attention": models.preset(model).attends,
-        }
-        settings |= {"data": made.data, "validation": made.data, "validation_examples": 6, "precision": "float32"}
-        return task.recipe(**{"model": model, "out": out, **settings, **training, **changes})
-
-    def run(self, task: Task, families: tuple[str, ...] = (), attending: bool = False) -> Path:
-        """The folder of the smallest model of a task, once it is trained."""
-        model = smallest(task, families, attending).name
-        out = self.folder / f"{task.name} {model}"
-        if (task.name, model) not in self.trained:
-            learn(self.recipe(task, model, out), console=SILENT)
-            self.trained[task.name, model] = out
-        return out
-
-
-def names(part: Any) -> tuple[str, ...]:
-    """The settings of a part of a recipe."""
-    return setting_names(type(part)) if hasattr(part, "saved_apart") else tuple(one.name for one in fields(part))
+WITHOUT_SCORE = {"embed", "draw", "gan"}
+"""Tasks whose answers have no probability: vectors, and drawings."""
 
 
 @dataclass
@@ -144,14 +83,13 @@ class Trained:
 
     def check_effects(self, found: dict[str, Any]) -> None:
         """The measured effects, against what the model says that is changed from outside."""
-        writes, (given, *question) = self.skill.processor.writes, look_inputs(self)
-        takes = self.skill.takes
-        read = self.skill.read(add_question(read_input(given, takes), *(question or [None]), takes), 4096)
-        inputs = self.skill.on_device(read.inputs)
-        labels = writes.scored_labels(self.skill.forward(inputs), read.answer)
+        (given, *question), takes = look_inputs(self), self.skill.takes
+        value = add_question(read_input(given, takes), *(question or [None]), takes)
+        scored = self.skill.score_look(value, None, 4096, None)
 
         def score() -> float:
-            return float(writes.score(self.skill.forward(inputs), labels))
+            with torch.no_grad():
+                return float(scored.score(1))
 
         whole = score()
         assert found["value"] == pytest.approx(whole, abs=1e-3)
@@ -306,6 +244,27 @@ def test_answers_in_a_file(trained: Trained, run: Command, tmp_path: Path) -> No
         assert [bool(row.get("error")) for row in rows] == ["error" in row for row in printed]
 
 
+def test_served(trained: Trained) -> None:
+    """A service answers what the skill does, and nothing of a place on this machine comes with it."""
+    skill, takes = trained.skill, trained.skill.takes
+    options = skill.options_with(**trained.changes)
+    expected = [*map(answer_values, trained.inputs, skill.answer(trained.inputs, options))]
+    with served(skill, options) as client:
+        found = client.answer(inputs=[as_input(given, takes) for given in trained.inputs])
+        looked = client("POST", "/look", {"input": as_input(trained.made.look or trained.inputs[0], takes)})
+    assert found.status == 200, found.json
+    answers = found.json["answers"]
+    apart = {"file", "question"}
+    assert [one.keys() - apart for one in answers] == [one.keys() - apart for one in expected]
+    assert all("error" not in one for one in answers)
+    assert UNFINISHED not in json.dumps(answers)
+    if not trained.draws:
+        own = [name for name in expected[0] if name not in ("input", "place", *apart)]
+        lines = [[strict_json({name: one[name] for name in own}) for one in values] for values in (answers, expected)]
+        assert alike(*lines)
+    assert looked.status == (200 if skill.attends() else 422), looked.json
+
+
 def test_picture(attending: Trained, command: Command) -> None:
     """A model that attends is drawn, unless it writes nothing."""
     arguments = ("run", attending.folder, attending.inputs[0], *attending.made.flags, "--picture", "look.png")
@@ -360,10 +319,12 @@ def test_effect(attending: Trained, command: Command) -> None:
     assert attending.task.name not in WITHOUT_SCORE
     found = json.loads(ended.out)
     assert math.isfinite(found["value"])
-    for kind in ("heads", "layers", "places"):
-        effects = [one["effect"] for one in found[kind]]
-        assert all(map(math.isfinite, effects))
-        assert sum(one["exact"] for one in found[kind]) == min(3, len(effects))
+    kinds = [found["heads"], found["layers"]]
+    for site in {one["site"]: None for one in found["places"]}:  # an image and its caption are measured apart
+        kinds.append([one for one in found["places"] if one["site"] == site])
+    for effects in kinds:
+        assert all(math.isfinite(one["effect"]) for one in effects)
+        assert sum(one["exact"] for one in effects) == min(3, len(effects))
     attending.check_effects(found)
     page = command("effect", attending.folder, *given, "--out", "page.html", "--picture", "effect.png")
     assert page.status == 0, page.err
@@ -395,6 +356,31 @@ def test_eval(trained: Trained, run: Command) -> None:
     table = run("eval", *data).out
     assert metric.lower() in table.lower().replace(" ", "_")
     assert all(name in table for name in baselines)
+
+
+def test_compare(trained: Trained, run: Command) -> None:
+    """What is measured of any examples is of all what eval measures; a run is not better than itself."""
+    skill = trained.skill
+    writes, options = skill.processor.writes, skill.processor.writes.measure_options()
+    with allowing_outside(False):
+        examples = list(skill.answerable(skill.test_examples(trained.made.data, options)))
+        measured = skill.measured(examples, options)
+    ended = run("compare", "--data", *trained.made.data)
+    assert ended.error == "give two runs or more to compare"
+    ended = run("compare", trained.folder, "--data", *trained.made.data, "--json", "--picture", "c.png")
+    assert are_compared(trained.task) == (measured is not None)
+    if measured is None:
+        assert all(map(math.isfinite, whole_figures([skill])))
+        assert ended.error == f"runs of {trained.task.name} are measured as a whole: see foveate eval of each"
+        return
+    assert ended.status == 0, ended.err
+    first, second = json.loads(ended.lines[0])["runs"]
+    whole = skill.measure(examples, options)[1][writes.metric]
+    assert measured.all()[writes.metric] == pytest.approx(whole, rel=1e-4)
+    assert first["value"] == pytest.approx(whole, rel=1e-4)
+    assert second["difference"] == 0
+    assert second["p"] == 1
+    assert Path("c.png").stat().st_size > 1000
 
 
 def give_weights(folder: Path, change: Callable[[Tensor], Tensor]) -> None:
@@ -502,6 +488,30 @@ def test_a_stopped_training_ends_with_the_same_weights(trained: Trained, tmp_pat
         learn(recipe(), console=SILENT, callbacks=[stop])
     learn(recipe(), console=SILENT)
     assert (tmp_path / "run" / WEIGHTS).read_bytes() == (trained.folder / WEIGHTS).read_bytes()
+
+
+NEW_HEAD = {"classify", "classify-image", "classify-sound", "detect", "pair", "tag"}
+"""Tasks whose models are bodies for labels of any other data: a new head is learned for them."""
+
+
+def test_a_run_is_taken_whole(trained: Trained, tmp_path: Path) -> None:
+    """Its weights, what it reads and writes by, and its settings, where the new ones are silent."""
+    task, made = trained.task, trained.made
+    judge = {name: trained.workshop.run(find_task(name)) for name in names(task.objective) if name in TASKS}
+    recipe = task.recipe(data=made.data, validation=made.data, start=trained.folder, out=tmp_path / "next", **judge)
+    lesson = Lesson(task, recipe)
+    lesson.check()
+    processor = lesson.processor_of(lesson.open()[0])
+    own, known = lesson.model_of(processor.sizes()).state_dict(), trained.skill.model.state_dict()
+    new = [name for name in own if name not in known or not torch.equal(own[name], known[name])]
+    assert [name for name in new if not name.startswith(HEADS)] == []
+    assert bool(new) == (task.name in NEW_HEAD), new
+    if task.name not in NEW_HEAD:
+        assert processor.sizes() == trained.skill.processor.sizes()
+    given = {*made.settings} & {*names(recipe.reads), *names(recipe.writes)}
+    assert {name: getattr(part, name) for part in (recipe.reads, recipe.writes) for name in given & {*names(part)}} == {
+        name: made.settings[name] for name in given
+    }
 
 
 def test_training_goes_on_from_a_run(trained: Trained, command: Command, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What every task holds out of a user's files to validate on: nothing of it is in training."""
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -158,3 +159,33 @@ def test_texts_of_a_document_that_a_table_names_are_on_one_side(tmp_path: Path) 
     assert not ties(task, rest, "document") & ties(task, held, "document")
     assert len(held) in (6, 12)
     assert "8 documents, each on one side" in rest.report
+
+
+WHOLE = {
+    "keypoints": "the points that each object has",
+    "segment": "the shares of pixels are read from all masks once",
+    "tag": "the number of different tags",
+}
+"""Tasks with a number that is said of all examples, and which."""
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_what_is_counted_is_counted_of_each_part(name: str, tmp_path: Path) -> None:
+    """A note of numbers is made of the part that it is said of: together both parts have what all have."""
+    task = find_task(name)
+    whole = read(task, tmp_path / "made")
+    if isinstance(whole, StreamedText) or len(whole) < 10:
+        return
+    fixed = [note for note in whole.notes if isinstance(note, str) and re.match(r"[\d,]+ ", note)]
+    assert not fixed or name in WHOLE
+    for part in task.hold_out(whole):
+        counts = [note for note in part.notes if callable(note)]
+        assert [note(part) for note in counts] == [note([*part]) for note in counts]
+        assert all(note(part) in part.report for note in counts)
+
+
+def test_labels_are_counted_of_each_part(tmp_path: Path) -> None:
+    task = find_task("classify-image")
+    for part in task.hold_out(read(task, tmp_path / "made")):
+        shown = re.findall(r"(\d+) (?:red|green|blue)", part.report)
+        assert sum(map(int, shown)) == len(part)

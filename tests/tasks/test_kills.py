@@ -9,7 +9,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import kills
-from test_every_task import Workshop
+from workshop import Workshop
 
 from foveate.tasks import find_task
 from foveate.tasks.learning import learn

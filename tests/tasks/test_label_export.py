@@ -27,6 +27,9 @@ TEXTS = ["the film was a great story", "bad dogs", "the cats of the story"]
 SIZES = {"width": 20, "heads": 5, "layers": 2, "feedforward": 28, "max_length": 19}
 SETTINGS = {"batch": 256, "steps": 20, "learning_rate": 3e-2, "warmup": 2, "average": 1}
 SETTINGS |= {"validate_every": 20, "save_every": 20}
+RMS = {"key_value_heads": 1, "head_width": 4}
+"""Of models whose norms have no bias, so that their labels have none: transformers has no place for one."""
+
 CLOSE = {"atol": 2e-5, "rtol": 0}
 
 
@@ -48,12 +51,17 @@ def exported(run: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 def opened(out: Path, kind: str) -> tuple[Any, Any]:
     model = getattr(transformers, f"AutoModelFor{kind}Classification").from_pretrained(out).eval()
-    return model, transformers.AutoTokenizer.from_pretrained(out)
+    automatic = "qwen" not in model.config.model_type  # of which it takes another class than the folder names
+    reader = transformers.AutoTokenizer if automatic else transformers.PreTrainedTokenizerFast
+    return model, reader.from_pretrained(out)
 
 
 @pytest.mark.parametrize(
     ("model", "more"),
-    [("bert-base", {}), ("bert-base", {"activation": "silu"}), ("gpt-tiny", {}), ("gpt-tiny", {"norm": "post"})],
+    [
+        *(("bert-base", {}), ("bert-base", {"activation": "silu"}), ("gpt-tiny", {}), ("gpt-tiny", {"norm": "post"})),
+        *((name, RMS) for name in ("smollm2-135m", "mistral-7b", "qwen2-0.5b", "qwen3-0.6b", "gemma2-2b", "phi3-mini")),
+    ],
 )
 def test_a_classifier(model: str, more: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With padding in one batch, by transformers' tokenizer; and the folder is one that foveate runs."""
@@ -73,6 +81,33 @@ def test_a_classifier(model: str, more: dict[str, Any], tmp_path: Path, capsys: 
         for decision, expected in zip(task.answer(TEXTS, NoOptions()), shares.tolist(), strict=True):
             named = dict(zip(theirs.config.id2label.values(), expected, strict=True))
             assert decision.probabilities == pytest.approx(named, abs=2e-5)
+
+
+def test_labels_have_a_bias_where_there_is_a_place_for_it(tmp_path: Path) -> None:
+    """Of an RMS norm only where it is asked for, which no export takes; from a run as from nothing."""
+
+    def biased(name: str, **given: Any) -> Any:
+        return foveate.recipe("reward", model=name, **given).architecture.label_bias
+
+    assert biased("gpt-tiny")
+    assert not biased("smollm2-135m")
+    assert biased("smollm2-135m", architecture={"label_bias": True})
+    assert foveate.recipe("tag", model="smollm2-135m").architecture.label_bias
+    run = trained(tmp_path / "run", "smollm2-135m", **RMS)
+    again = foveate.recipe("reward", start=run)
+    assert (again.model, again.architecture.label_bias) == ("smollm2-135m", False)
+    recipe = foveate.recipe(
+        "classify",
+        out=tmp_path / "biased",
+        model="smollm2-135m",
+        architecture={**SIZES, **RMS, "label_bias": True},
+        vocabulary=60,
+        export=("hf",),
+        **SETTINGS,
+    )
+    with pytest.raises(UserError, match=r"has no bias of labels: train with --architecture\.no-label-bias"):
+        learn(recipe, verdicts.splits(), Console(file=StringIO()))
+    assert not (tmp_path / "biased").exists()
 
 
 def test_a_public_bert_that_was_fine_tuned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,8 +26,8 @@ COLOURS = {"red": (230, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 230)}
 
 
 def image(colour: str, number: int) -> CaptionedImage:
-    pixels = np.full((8, 8, 3), 255, np.uint8)
-    pixels[2:6, 2:6] = COLOURS[colour]
+    pixels = np.full((24, 24, 3), 255, np.uint8)
+    pixels[6:18, 6:18] = COLOURS[colour]
     read = lambda: PIL.Image.fromarray(pixels)  # noqa: E731
     return CaptionedImage(f"image {number}", (f"a {colour} square",), read, identity=str(number))
 
@@ -105,6 +105,24 @@ def test_a_look_names_words_and_places(matcher: Skill, place: Path) -> None:
     assert list(panel.queries.labels) == ["mean of the places"]
     with pytest.raises(UserError, match="the model never saw the word 'reed'"):
         viewer.look(add_question(read_input(str(place), viewer.takes), "a reed square", viewer.takes), 4096)
+
+
+def test_a_caption_and_its_words_over_the_image(matcher: Skill, place: Path) -> None:
+    """Rows of a network that attends in its pool alone: shares of the places, which the caption's words change."""
+    viewer = open_model(matcher.folder)
+    found = viewer.look(add_question(read_input(str(place), viewer.takes), "a red square", viewer.takes), 4096)
+    for name in ("caption-image.similarity", "caption-image.relevance"):
+        weights = found.sight[name].weights()[0, 0]
+        torch.testing.assert_close(weights.sum(-1), torch.ones(4))
+        rows, image = found.tokens[name]
+        assert list(rows) == ["a red square", "a", "red", "square"]
+        assert (image.height, image.width) == (3, 3)
+        assert weights.shape == (4, 9)
+    with torch.inference_mode():
+        pixels = torch.rand(2, 3, 64, 64)
+        places, model = matcher.model.places(pixels), matcher.model
+        one = torch.nn.functional.normalize(model.pool(places[1:, :1], places[1:, 3:4])[:, 0], dim=-1)
+        torch.testing.assert_close(model.embed_places(pixels)[1:, 3], one)
 
 
 def test_ranks_by_hand() -> None:

@@ -2,7 +2,6 @@
 transformers' numbers."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from image_folders import scramble
+from image_folders import write_matcher
 from made_examples import labelled_images
 
 import foveate
@@ -25,54 +24,24 @@ from foveate.tasks.loading import recipe
 from foveate.tasks.viewers import add_question, read_input
 from foveate.training.objectives.contrastive import Contrastive
 
-sys.path.append(str(Path(__file__).parent.parent / "parity"))
-from public_models import word_tokenizer
-
 transformers = pytest.importorskip("transformers")
 
 KINDS = ("clip", "siglip")
-
-TEXT = {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 14, "vocab_size": 53}
-VISION = {"hidden_size": 15, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 16}
-IMAGE = {"image_size": 20, "patch_size": 5}
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("matchers")
     PIL.Image.fromarray(np.random.default_rng(3).integers(0, 255, (61, 83, 3), np.uint8)).save(root / "x.png")
-    t, text, vision = transformers, {**TEXT, "max_position_embeddings": 64}, {**VISION, **IMAGE}
-    ends = {"bos_token_id": 0, "eos_token_id": word_tokenizer().token_to_id("</s>")}
-    clip = t.CLIPConfig(text_config={**text, **ends}, vision_config=vision, projection_dim=9)
-    siglip = t.SiglipConfig(text_config={**text, **ends, "projection_size": 15}, vision_config=vision)
-    middle = {"size": {"shortest_edge": 27}, "crop_size": {"height": 20, "width": 20}}
-    made = {
-        "clip": (t.CLIPModel(clip), t.CLIPImageProcessor(**middle)),
-        "siglip": (t.SiglipModel(siglip), t.SiglipImageProcessor(size={"height": 20, "width": 20})),
-    }
-    for name, (model, processor) in made.items():
-        scramble(model).save_pretrained(root / name)
-        processor.save_pretrained(root / name)
-        write_tokenizer(root / name)
+    for name in KINDS:
+        write_matcher(name, root / name)
     return {"root": root, "image": root / "x.png", **{name: root / name for name in KINDS}}
-
-
-def write_tokenizer(place: Path) -> None:
-    from tokenizers import processors
-
-    words = word_tokenizer()
-    signs = [(token, words.token_to_id(token)) for token in ("<s>", "</s>")]
-    words.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=signs)
-    words.save(str(place / "tokenizer.json"))
-    special = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "z", "pad_token": "z"}
-    only = {"model_input_names": ["input_ids"]} if place.name == "siglip" else {}  # as its own tokenizer has it
-    kind = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 64}
-    (place / "tokenizer_config.json").write_text(json.dumps({**special, **kind, **only}))
 
 
 def expected_scores(folder: Path, image: Path, texts: list[str]) -> torch.Tensor:
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    padding = {"padding": "max_length", "max_length": 64} if folder.name == "siglip" else {"padding": True}
+    length = transformers.AutoConfig.from_pretrained(folder).text_config.max_position_embeddings
+    padding = {"padding": "max_length", "max_length": length} if folder.name == "siglip" else {"padding": True}
     inputs = dict(tokenizer(texts, return_tensors="pt", **padding))
     inputs |= transformers.AutoImageProcessor.from_pretrained(folder)(PIL.Image.open(image), return_tensors="pt")
     inputs = {name: inputs[name] for name in ("input_ids", "pixel_values")}
@@ -113,7 +82,9 @@ def test_where_it_looks(name: str, folders: dict[str, Path], tmp_path: Path) -> 
     """Both towers are there, and the weights of each site sum to 1."""
     skill: Any = foveate.load(folders[name])
     found = skill.look(add_question(read_input(str(folders["image"]), skill.takes), "a b c", skill.takes))
-    assert {site.partition(".")[0] for site in found.sight.sites} == {"reader", "images"}
+    own = ["caption-image.similarity", "caption-image.relevance"]
+    assert found.sight.sites[:2] == own
+    assert {site.partition(".")[0] for site in found.sight.sites[2:]} == {"reader", "images"}
     for site in found.sight.sites:
         weights = found.sight[site].weights()
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
@@ -121,6 +92,95 @@ def test_where_it_looks(name: str, folders: dict[str, Path], tmp_path: Path) -> 
         main(["run", str(folders[name]), str(folders["image"]), *given, "--picture", str(tmp_path / "look.png")])
         with PIL.Image.open(tmp_path / "look.png") as picture:
             assert picture.width > 100
+
+
+def parts_of_theirs(folder: Path, image: Path, texts: list[str]) -> tuple[Any, torch.Tensor, torch.Tensor]:
+    """Transformers' model without fused kernels, the pixels of an image, and the vectors of texts."""
+    theirs = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    pixels = transformers.AutoImageProcessor.from_pretrained(folder)(PIL.Image.open(image), return_tensors="pt")
+    padding = {"padding": "max_length", "max_length": 64} if folder.name == "siglip" else {"padding": True}
+    words = transformers.AutoTokenizer.from_pretrained(folder)(texts, return_tensors="pt", **padding)
+    with torch.no_grad():
+        vectors = theirs.get_text_features(input_ids=words["input_ids"]).pooler_output
+    return theirs, pixels["pixel_values"], torch.nn.functional.normalize(vectors, dim=-1)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_caption_over_the_image_by_similarity(name: str, folders: dict[str, Path]) -> None:
+    """The logits of each patch alone: of the value path of the last attention, as transformers' layers have it."""
+    texts = ["e a d b", "e", "a", "d", "b"]
+    skill: Any = foveate.load(folders[name])
+    found = skill.look(add_question(read_input(str(folders["image"]), skill.takes), texts[0], skill.takes))
+    theirs, pixels, captions = parts_of_theirs(folders[name], folders["image"], texts)
+    vision = theirs.vision_model
+    with torch.no_grad():
+        read = vision(pixels, output_hidden_states=True)
+        if name == "siglip":
+            each = [vision.head(read.last_hidden_state[:, place : place + 1]) for place in range(16)]
+            patches = torch.cat(each)
+        else:
+            layer, before = vision.encoder.layers[-1], read.hidden_states[-2][0, 1:]
+            alone = layer.self_attn(layer.layer_norm1(before)[:, None])[0][:, 0]
+            patches = theirs.visual_projection(vision.post_layernorm(alone))
+        patches = torch.nn.functional.normalize(patches, dim=-1)
+        expected = (theirs.logit_scale.exp() * captions @ patches.mT).softmax(-1)
+    torch.testing.assert_close(found.sight["caption-image.similarity"].weights()[0, 0], expected, atol=5e-5, rtol=0)
+    rows, image = found.tokens["caption-image.similarity"]
+    assert list(rows) == texts
+    assert (image.height, image.width) == (4, 4)
+    assert (found.opening.site, found.opening.query) == ("caption-image.similarity", 0)
+
+
+def test_a_caption_over_the_image_by_attention(folders: dict[str, Path]) -> None:
+    """Weights times their gradients, layer by layer, of transformers' own maps."""
+    texts = ["e a", "e", "a"]
+    skill: Any = foveate.load(folders["clip"])
+    found = skill.look(add_question(read_input(str(folders["image"]), skill.takes), texts[0], skill.takes))
+    theirs, pixels, captions = parts_of_theirs(folders["clip"], folders["image"], texts)
+    read = theirs.vision_model(pixels, output_attentions=True)
+    image = torch.nn.functional.normalize(theirs.visual_projection(read.pooler_output), dim=-1)[0]
+    for row, caption in enumerate(captions):
+        target = theirs.logit_scale.exp() * (image @ caption)
+        gradients = torch.autograd.grad(target, read.attentions, retain_graph=True)
+        shares = torch.eye(17)[:1]
+        for weights, gradient in reversed([*zip(read.attentions, gradients, strict=True)]):
+            shares = shares + shares @ (weights * gradient).clamp(min=0)[0].mean(0)
+        expected = (shares[0, 1:] / shares[0, 1:].sum()).detach()
+        shown = found.sight["caption-image.relevance"].weights()[0, 0, row]
+        torch.testing.assert_close(shown, expected, atol=5e-5, rtol=0)
+
+
+def test_a_pool_passes_its_relevance_to_the_layers_before(folders: dict[str, Path]) -> None:
+    """The rows of a SigLIP sum to 1, and another caption has another one."""
+    skill: Any = foveate.load(folders["siglip"])
+    given = add_question(read_input(str(folders["image"]), skill.takes), "e a", skill.takes)
+    rows = skill.look(given).sight["caption-image.relevance"].weights()[0, 0]
+    torch.testing.assert_close(rows.sum(-1), torch.ones(3))
+    assert rows.min() >= 0
+    assert not torch.allclose(rows[1], rows[2])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_words_over_the_image_are_a_moving_picture(name: str, folders: dict[str, Path], tmp_path: Path) -> None:
+    main(["look", str(folders[name]), str(folders["image"]), "a b c", "--out", str(tmp_path / "words.gif")])
+    with PIL.Image.open(tmp_path / "words.gif") as moving:
+        assert moving.n_frames >= 4
+    main(["look", str(folders[name]), str(folders["image"]), "a b c", "--out", str(tmp_path / "look.html")])
+    page = (tmp_path / "look.html").read_text()
+    assert "weights times their gradients (Chefer et al. 2021)" in page
+    assert '"opening":{"site":' in page.replace(" ", "")
+    main(
+        [
+            "look",
+            str(folders[name]),
+            str(folders["image"]),
+            "a b c",
+            "--sites",
+            "reader*",
+            "--out",
+            str(tmp_path / "some.html"),
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -270,11 +330,12 @@ def test_one_learns_from_nothing(name: str, captions: Path, tmp_path: Path) -> N
     assert "never saw" in unknown.reason
     with pytest.raises(UserError, match=r"reads\.pixel_mean does nothing for such a model"):
         recipe("match-image", model="clip-vit-tiny", pixel_mean=(0.5,), pixel_deviation=(0.5,), **data)
-    if name == "clip":
-        with pytest.raises(UserError, match="the token that ends a text is number 2"):
-            export_matcher(skill, tmp_path / "back")
-    else:
-        assert export_matcher(skill, tmp_path / "back") == "SiglipModel"
+    assert export_matcher(skill, tmp_path / name) == {"clip": "CLIPModel", "siglip": "SiglipModel"}[name]
+    image, texts = captions.parent / "1.png", ["a b", "b a a"]
+    cosines = torch.tensor([one.cosine for one in skill([f"{image}\t{text}" for text in texts])])
+    logits = expected_scores(tmp_path / name, image, texts)
+    scale = skill.model.scale.exp().detach()
+    torch.testing.assert_close(logits[1] - logits[0], scale * (cosines[1] - cosines[0]), rtol=0, atol=5e-5)
 
 
 def test_a_size_that_is_not_the_folders(folders: dict[str, Path], captions: Path, tmp_path: Path) -> None:

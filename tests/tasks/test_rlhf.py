@@ -1,5 +1,6 @@
 """A reward model and a language model that learns to please it, from end to end on a few words."""
 
+import json
 import math
 import os
 import signal
@@ -26,10 +27,10 @@ from foveate.tasks.language import TASK as LANGUAGE
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.reward import TASK as REWARD
-from foveate.tasks.rlhf import TASK, sentences_of
+from foveate.tasks.rlhf import TASK, read_prompts, sentences_of
 from foveate.tasks.skill import skill_class
 from foveate.tasks.tuning.common import rewards
-from foveate.tasks.tuning.rollouts import distinct, token_log_probs, write
+from foveate.tasks.tuning.rollouts import WritingPrompt, distinct, token_log_probs, write
 from foveate.training import Interrupted, Training
 from foveate.training.objectives.preferences import (
     BradleyTerry,
@@ -152,7 +153,8 @@ def test_a_resumed_tuning_is_the_same(folders: tuple[Path, Path], tuned: Path, t
 
 def test_texts_are_drawn_with_their_probabilities(folders: tuple[Path, Path]) -> None:
     author = foveate.load(folders[0])
-    prompts = author.reads.words.encode(["The film", "The"])
+    words = author.reads.words
+    prompts = [WritingPrompt([words.special.start, *row]) for row in words.encode(["The film", "The"])]
     generator = torch.Generator().manual_seed(5)
     found = write(author.model, author.model, author.reads.words, prompts, 3, 5, generator)
     assert [text.startswith("The film") for text in found.texts] == [True] * 3 + [
@@ -215,7 +217,7 @@ def test_a_reward_that_is_constant_or_not_finite(
         (
             "policy",
             math.nan,
-            "the model gave NaN in decoding; its weights are damaged or diverged; the last",
+            "the model gave NaN within 2 steps of decoding; its weights are damaged or diverged; the last",
         ),
         ("base", math.nan, r"the KL of '.+' is nan; the last checkpoint has the weights before: try a lower learning_"),
     ],
@@ -308,9 +310,9 @@ def test_the_base_of_low_rank_updates_is_the_model_without_them(folders: tuple[P
     batch = next(iter(skill.batches(splits.train).epoch(0)))
     assert "author" not in skill.__dict__
     assert model.training
-    expected = token_log_probs(skill.author.model, batch.inputs, batch.labels).sum(1)
+    expected = token_log_probs(skill.author.model, batch.inputs, batch.labels, skill.device).sum(1)
     torch.testing.assert_close(batch.targets["reference"], expected, atol=1e-4, rtol=0)
-    own = token_log_probs(model.eval(), batch.inputs, batch.labels).sum(1)
+    own = token_log_probs(model.eval(), batch.inputs, batch.labels, skill.device).sum(1)
     assert float((own - expected).abs().max()) > 0.1
 
 
@@ -340,3 +342,32 @@ def test_bad_input(folders: tuple[Path, Path], tmp_path: Path) -> None:
         read_preferences([tmp_path / "pairs.tsv"])
     with pytest.raises(UserError, match="samples is 1, but must be at least 2"):
         Lesson(TASK, tuning(folders, tmp_path / "c", samples=1)).check()
+
+
+@pytest.mark.parametrize("form", [lambda text: {"prompt": text}, lambda text: text], ids=["object", "text"])
+def test_prompts_may_be_whole_texts(form: Any, folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """Of lines of JSON: they are not cut after the first words."""
+    texts = [f"The {noun} is" for noun in NOUNS] * 4
+    data = tmp_path / "prompts.jsonl"
+    data.write_text("".join(json.dumps(form(text)) + "\n" for text in texts))
+    recipe = tuning(folders, tmp_path / "run", data=data, validation=data)
+    found = learn(recipe, console=CONSOLE)
+    assert [found.processor.reads.value(one) for one in read_prompts([data], recipe)] == texts
+    assert all(text.startswith("The ") for text in found.measure([*read_prompts([data], recipe)], MeasureDrawn())[0])
+
+
+def test_prompts_that_are_none(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    data = tmp_path / "prompts.jsonl"
+    recipe = tuning(folders, tmp_path / "run", data=data, validation=data)
+    data.write_text('{"prompt": " "}\n')
+    with pytest.raises(UserError, match=r"^prompts\.jsonl, line 1: the prompt is empty$"):
+        learn(recipe, console=CONSOLE)
+    data.write_text('"The film"\n[{"role": "user", "content": "what?"}]\n')
+    with pytest.raises(UserError, match=r"line 2: no conversation, which is an object"):
+        learn(recipe, console=CONSOLE)
+    data.write_text('"The film"\n{"prompt": [{"role": "user", "content": "what?"}]}\n')
+    with pytest.raises(UserError, match=r"line 2: the prompt is a list of messages, but a text in prompts\.jsonl"):
+        learn(recipe, console=CONSOLE)
+    data.write_text(json.dumps("The film is good " * 20) + "\n")
+    with pytest.raises(UserError, match=r"^the prompt 'The film is good .*' has \d+ tokens, and 8 may be written, but"):
+        learn(recipe, console=CONSOLE)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_every_task import SILENT, Command, Trained, Workshop, alike, command, smallest, workshop
+from test_every_task import Command, Trained, alike, command, workshop
+from workshop import SILENT, Workshop, smallest
 
 import foveate
 from foveate import models

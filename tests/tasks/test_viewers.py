@@ -155,12 +155,13 @@ def test_a_detector(folders: Folders) -> None:
 
 
 def test_a_model_of_sound(folders: Folders) -> None:
-    """One second of which half is silence: 100 frames, 50 places."""
+    """One second of which half is silence: 100 frames and 50 places, of which those of the padding are cut off."""
     seen = looked(folders("whisper"), sound())
-    assert shapes(seen)["model.encoder.layers.0.self_attn"] == (1, 2, 50, 50)
+    assert shapes(seen)["model.encoder.layers.0.self_attn"] == (1, 2, 25, 25)
+    assert shapes(seen)["model.decoder.layers.1.encoder_attn"][3] == 25
     heard, _ = seen.tokens["model.encoder.layers.0.self_attn"]
     assert isinstance(heard, Audio)
-    assert heard.seconds == 1.0
+    assert (heard.seconds, heard.heard) == (0.5, 0.5)
     written, keys = seen.tokens["model.decoder.layers.1.encoder_attn"]
     assert keys is heard
     fed, _ = seen.tokens["model.decoder.layers.1.self_attn"]
@@ -181,8 +182,8 @@ def test_a_model_of_sound_by_its_name(folders: Folders, monkeypatch: pytest.Monk
 def test_a_classifier_of_sounds(folders: Folders) -> None:
     """It has an encoder alone, though its config tells of a decoder."""
     seen = looked(folders("whisper-classifier"), sound())
-    assert shapes(seen) == {"encoder.layers.0.self_attn": (1, 2, 50, 50)}
-    assert seen.tokens["encoder.layers.0.self_attn"][0].seconds == 1.0
+    assert shapes(seen) == {"encoder.layers.0.self_attn": (1, 2, 25, 25)}
+    assert seen.tokens["encoder.layers.0.self_attn"][0].seconds == 0.5
 
 
 @pytest.mark.parametrize(

@@ -188,8 +188,9 @@ def test_a_look_shows_tokens_over_the_window(multilingual: Path, sound: Path, mo
     tokens, window = found.tokens["decoder.0.cross"]
     assert tokens[-1] == "[END]"
     assert tokens[2] == "<|notimestamps|>"
-    assert window.seconds == 30
-    assert found.sight["decoder.0.cross"].shape == (1, 3, len(tokens), 1500)
+    assert window.seconds == pytest.approx(2)
+    assert found.sight["decoder.0.cross"].shape == (1, 3, len(tokens), 100), "those of the padding are cut off"
+    assert found.document().sites[0].keys.count == 100
     assert found.picture is not None
     with pytest.raises(UserError, match="is a folder of Hugging Face's"):
         transcriber.save("copy")

@@ -50,14 +50,14 @@ def test_a_word_that_no_text_has_changes_nothing() -> None:
 
 def test_pairs_of_words_tell_what_words_do_not() -> None:
     texts = ["dog bites man", "a dog bites a man", "man bites dog", "a man bites a dog"] * 5
-    labels = ["none", "none", "news", "news"] * 5
+    labels = [("none",), ("none",), ("news",), ("news",)] * 5
     for found in labels_by_counting(texts, labels, ["Dog bites, well", "he: man bites"]).values():
-        assert found == ["none", "news"]
+        assert found == [["none"], ["news"]]
 
 
 @pytest.mark.parametrize(("most", "label"), [(2, "x"), (4, "y")])
 def test_the_most_frequent_words_are_counted(monkeypatch: pytest.MonkeyPatch, most: int, label: str) -> None:
     """One or two words, where there are two labels: "b", which tells, is the second one."""
     monkeypatch.setattr(word_counts, "MOST_WEIGHTS", most)
-    found = labels_by_counting(["a", "a", "a", "b", "b"], ["x", "x", "x", "y", "y"], ["b"])
-    assert found["naive Bayes of words and pairs"] == [label]
+    found = labels_by_counting(["a", "a", "a", "b", "b"], [("x",)] * 3 + [("y",)] * 2, ["b"])
+    assert found["naive Bayes of words and pairs"] == [[label]]

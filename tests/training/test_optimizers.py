@@ -1,12 +1,13 @@
 """Muon: its update by singular values, the weights that it takes, and its state in a checkpoint."""
 
+import copy
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from foveate.training import Training
+from foveate.training import Training, optimizers
 from foveate.training.optimizer_state import restore_optimizer
 from foveate.training.optimizers import MUON, Muon, optimizer, orthogonalized
 from foveate.training.parallel import Placement
@@ -40,9 +41,29 @@ def test_singular_values_move_to_about_1_and_vectors_stay() -> None:
     right, _ = torch.linalg.qr(torch.randn(5, 3))
     matrix = left @ torch.diag(torch.tensor([40.0, 9.0, 3.0])) @ right.T
     for given, sides in ((matrix, (left, right)), (matrix.T, (right, left))):
-        values = sides[0].T @ orthogonalized(given) @ sides[1]
+        values = sides[0].T @ orthogonalized(given[None])[0] @ sides[1]
         assert ((values.diagonal() > 0.65) & (values.diagonal() < 1.25)).all()
         assert (values - torch.diag(values.diagonal())).abs().max() < 0.05
+
+
+def test_matrices_of_one_shape_are_updated_together_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many go into one call."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Sequential(*(nn.Linear(4, 6) for _ in range(5))), nn.Linear(6, 2))
+    gradients = [torch.randn(6, 4) for _ in range(5)]
+    found = []
+    for most in (1, 50, 2**20):
+        monkeypatch.setattr(optimizers, "MOST_TOGETHER", most)
+        own = copy.deepcopy(model)
+        chosen = optimizer(own, Training(optimizer="muon", learning_rate=0.01), CPU)
+        for layer, gradient in zip(own[0], gradients, strict=True):
+            layer.weight.grad = gradient.clone()
+        chosen.step()
+        found.append(torch.stack([layer.weight.detach() for layer in own[0]]))
+    before = torch.stack([layer.weight.detach() for layer in model[0]])
+    assert ((found[0] - before).abs().amax((1, 2)) > 1e-3).all()
+    for one in found[1:]:
+        torch.testing.assert_close(one, found[0], rtol=0, atol=1e-5)
 
 
 def test_muon_takes_the_matrices_inside_and_adamw_all_others() -> None:

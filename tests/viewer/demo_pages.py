@@ -6,11 +6,15 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from foveate.sight import Windows
+from foveate.attention import PointScore, Soft, attend, grid_places, point_queries
+from foveate.sight import Sight, Windows, from_weights, look
 from foveate.viewer.beside import place_beside
-from foveate.viewer.document import Document, make_document
+from foveate.viewer.difference import subtract
+from foveate.viewer.document import Document, make_document, set_units
+from foveate.viewer.measures import join_measures
+from foveate.viewer.protocol import LookResult
 from foveate.viewer.sides import Audio, Image
 
 
@@ -255,6 +259,56 @@ def image_page() -> Document:
     return make_document(image_model(), {"blocks*": seen, "caption*": (CAPTION, seen)}, title="A boat in the evening")
 
 
+POINT_GRIDS = ((8, 8), (4, 4))
+
+
+class PointModel(nn.Module):
+    """Two heads of five queries, each of which looks at three points of each of two feature maps: head 0 of query q at
+    the height (q + 1) / 6, head 1 partly outside of the image."""
+
+    attends = True
+
+    def forward(self) -> Tensor:
+        across = torch.linspace(0.1, 0.9, 6).expand(5, 6)
+        down = ((torch.arange(5.0) + 1) / 6)[:, None].expand(5, 6)
+        places = torch.stack([torch.stack([across, down], -1), torch.stack([across + 0.5, down], -1)])[None]
+        logits = torch.arange(6.0).expand(1, 2, 5, 6) / 2
+        values = torch.randn(1, 2, 80, 3, generator=torch.Generator().manual_seed(0))
+        queries, keys = point_queries(places, logits, POINT_GRIDS), grid_places(POINT_GRIDS, values.device)[None, None]
+        return attend(queries, keys, values, score=PointScore(POINT_GRIDS), select=Soft(torch.zeros(())))
+
+
+def points_sight() -> Sight:
+    model = PointModel()
+    with torch.inference_mode(), look(model) as sight:
+        model()
+    return sight
+
+
+def measures_page() -> Document:
+    """Weights of a translator, and ten times these as if they were sizes."""
+    weights, sizes = translation_page(), translation_page()
+    for panel in sizes.sites:
+        panel.shows, panel.maps, panel.rows.weights = "values", 10 * panel.maps, 10 * panel.rows.weights
+    sizes.sites = [panel for panel in sizes.sites if not panel.rollout]
+    set_units(sizes.sites)
+    return join_measures([weights, sizes])
+
+
+def difference_page() -> Document:
+    """A story less the same with another word."""
+    looks = []
+    for seed, name in enumerate(("girl", "woman")):
+        weights = heads("pd", 12, 12, causal=True, seed=seed)
+        names = [*STORY[:5], name, *STORY[6:12]]
+        looks.append(LookResult(from_weights({"h.0.attn": weights}), {"*": names}, name))
+    return subtract(*looks).document()
+
+
+def points_page() -> Document:
+    return make_document(points_sight(), ([*"abcde"], Image.of(boat(), 8, 8)), title="A boat at some points")
+
+
 def windows_page() -> Document:
     return make_document(windowed_model(), Image.of(boat(), 30, 22), title="A boat through windows")
 
@@ -286,6 +340,11 @@ def even_page() -> Document:
 def single_page() -> Document:
     """One head alone, as of a model of Bahdanau et al."""
     return make_document(sight_of({"decoder.cross": heads("n", 14, 12, False, 3)}), (TARGET, SOURCE))
+
+
+def few_page() -> Document:
+    """Two heads, which have room for their tokens."""
+    return make_document(sight_of({"decoder.cross": heads("nr", 14, 12, False, 3)}), (TARGET, SOURCE))
 
 
 def odd_page() -> Document:

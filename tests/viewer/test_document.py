@@ -3,11 +3,29 @@
 import numpy as np
 import pytest
 import torch
-from demo_pages import STORY, FakeSight, boat, sight_of, text_model, windowed_model
+from demo_pages import (
+    STORY,
+    FakeSight,
+    boat,
+    image_page,
+    sight_of,
+    sound_page,
+    text_model,
+    translation_page,
+    windowed_model,
+)
 
 from foveate.errors import UserError
 from foveate.viewer import Audio, Image
-from foveate.viewer.document import TOP_KEYS, TOP_KEYS_LONG, Panel, keys_per_query, make_document
+from foveate.viewer.document import (
+    TOP_KEYS,
+    TOP_KEYS_LONG,
+    Opening,
+    Panel,
+    keys_per_query,
+    make_document,
+    opening_on_picture,
+)
 from foveate.viewer.sides import make_sides, picture_type
 
 PNG = b"\x89PNG\r\n\x1a\n..."
@@ -206,3 +224,14 @@ def test_an_image_of_other_patches_than_the_windows() -> None:
     text = r"^blocks\.0\.attn has windows in 30 x 22 patches, but the image has 22 x 30$"
     with pytest.raises(UserError, match=text):
         make_document(windowed_model(), Image.of(boat(), 22, 30))
+
+
+def test_a_page_of_an_image_opens_on_it() -> None:
+    """With the last layer that reads it: by words, if there are any; not with a rollout, and no other page does."""
+    opening = opening_on_picture(image_page().sites)
+    assert opening is not None
+    assert opening.site == [panel.name for panel in image_page().sites if panel.name.endswith("cross")][-1]
+    alone = [panel for panel in image_page().sites if panel.name.startswith("blocks")]
+    assert opening_on_picture(alone) == Opening(alone[-1].name)
+    assert opening_on_picture(translation_page().sites) is None
+    assert opening_on_picture(sound_page().sites) is None

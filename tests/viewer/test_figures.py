@@ -230,3 +230,12 @@ def test_what_no_font_has_is_told_once_and_drawn_as_a_box(
 @pytest.mark.parametrize(("text", "region"), [("日本の", "JP"), ("한국", "KR"), ("中国", "SC")])
 def test_chinese_characters_are_drawn_as_the_readers_write_them(text: str, region: str) -> None:
     assert fonts._region(set(text)) == region
+
+
+def test_a_sparse_map_is_not_nearly_even() -> None:
+    """Keys without weight between others could have had some; those at the ends may be masked."""
+    sparse = torch.tensor([[0.5, 0.0, 0.0, 0.5, 0.0], [0.0, 0.5, 0.0, 0.0, 0.5]])
+    masked = torch.tensor([[0.34, 0.33, 0.33, 0.0, 0.0], [0.0, 0.34, 0.33, 0.33, 0.0]])
+    for weights, even in ((sparse, False), (masked, True)):
+        figure = plot_alignments([Alignment(weights, list("ab"), list("vwxyz"), "map")])
+        assert ("nearly even" in [text.get_text() for text in figure.artists]) == even

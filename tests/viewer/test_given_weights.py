@@ -13,7 +13,7 @@ from torch import Tensor
 import foveate
 from foveate.cli.look import main as look
 from foveate.errors import UserError
-from foveate.sight import given
+from foveate.sight import from_weights
 from foveate.tensor_files import write_tensors
 from foveate.viewer.given_file import read_weights
 from foveate.viewer.page import read
@@ -30,7 +30,7 @@ def weights(*shape: int) -> Tensor:
 @pytest.mark.parametrize("shape", [(5, 5), (3, 5, 5), (2, 3, 5, 5)])
 def test_any_shape_is_shown_and_measured(shape: tuple[int, ...], tmp_path: Path) -> None:
     maps = weights(*shape)
-    sight = given(maps.numpy())
+    sight = from_weights(maps.numpy())
     site = sight["weights"]
     whole = maps.reshape(*[1] * (4 - maps.ndim), *shape)
     assert site.shape == whole.shape
@@ -63,7 +63,7 @@ def test_what_transformers_returns() -> None:
     model.set_attn_implementation("eager")
     with torch.no_grad():
         outputs = model(torch.tensor([[4, 5, 6, 7]]), output_attentions=True)
-    sight = given(outputs)
+    sight = from_weights(outputs)
     assert sorted(sight.sites) == [
         "cross_attentions.0",
         "decoder_attentions.0",
@@ -71,7 +71,7 @@ def test_what_transformers_returns() -> None:
         "encoder_attentions.1",
     ]
     torch.testing.assert_close(sight["cross_attentions.0"].weights(), outputs.cross_attentions[0])
-    assert len(given(outputs.encoder_attentions)) == 2
+    assert len(from_weights(outputs.encoder_attentions)) == 2
     assert sight.rollout("encoder*").shape == (1, 4, 4)
 
 
@@ -81,7 +81,7 @@ def test_what_generate_returns_is_one_map() -> None:
     ids = torch.tensor([[5, 9, 2]])
     options = {"return_dict_in_generate": True, "output_attentions": True, "do_sample": False, "max_new_tokens": 3}
     outputs = model.generate(ids, **options, pad_token_id=0, eos_token_id=None)
-    sight = given(outputs)
+    sight = from_weights(outputs)
     with torch.no_grad():
         whole = model(outputs.sequences[:, :-1], output_attentions=True).attentions
     assert sight.sites == ["attentions.0", "attentions.1"]
@@ -128,10 +128,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     np.savez(file, **{"layer.0": maps, "layer.1": weights(2, 5, 5), "tokens": np.array(WORDS)})
     look(["--weights", str(file), "--out", str(page)])
     assert "4 heads at 2 sites" in capsys.readouterr().out
-    look(["--weights", str(file), "--out", str(page), "--sites", "*.0", "--without-sinks"])
-    assert "Without sinks" in capsys.readouterr().out
+    look(["--weights", str(file), "--out", str(page), "--sites", "*.0", "--measure", "without-sinks"])
+    assert "2 heads at 1 site" in capsys.readouterr().out
     (panel,) = [panel for panel in read(page).sites if not panel.rollout]
+    assert panel.shows == "without-sinks"
     assert panel.rows.weights.max() == pytest.approx(0.25, abs=1e-3)
+    with pytest.raises(UserError, match=r"given\.npz has weights alone: --measure weights or without-sinks"):
+        look(["--weights", str(file), "--out", str(page), "--measure", "values"])
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_the_last_frame_is_the_whole_figure(tmp_path: Path) -> None:
     (whole,), _ = frames(tmp_path / "x.png")
     last = frames(tmp_path / "x.gif")[0][-1]
     assert last.shape == whole.shape
-    assert np.abs(last - whole).max() < 40  # where letters are smoothed
+    assert np.abs(last - whole).max() < 16  # where letters are smoothed
     assert (last == whole).all(2).mean() > 0.95
     assert (last[0, 0] == 255).all()
 

@@ -110,3 +110,8 @@ def test_every_picture_is_a_plain_figure() -> None:
     files = sorted(Path(foveate.__file__).parent.rglob("*.py"))
     others = [file.name for file in files if re.search(r"matplotlib\.figure|pyplot", file.read_text(encoding="utf-8"))]
     assert others == ["plain_figure.py"]
+
+
+def test_a_notebook_shows_it_as_a_picture() -> None:
+    figure = plot_alignments([Alignment(torch.eye(3), list("abc"), list("xyz"), "")])
+    assert figure._repr_png_().startswith(b"\x89PNG")

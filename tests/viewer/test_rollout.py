@@ -82,3 +82,18 @@ def test_there_is_none_of_a_part_of_a_stack(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_whole_stacks(names: list[str], whole: bool) -> None:
     assert is_whole(names) is whole
+
+
+def test_the_entropy_of_a_part_is_that_of_its_shares() -> None:
+    """Rows of maps that are cut sum to less than 1."""
+    sight = seen()
+    cut = sight.cut(dict.fromkeys(sight.sites, (TOKENS, TOKENS - 4)))
+    for site in cut:
+        shares = site.weights() / site.weights().sum(-1, keepdim=True)
+        torch.testing.assert_close(site.entropy(), -torch.xlogy(shares, shares).sum(-1))
+    square = sight.cut(dict.fromkeys(sight.sites, (TOKENS - 4, TOKENS - 4)))
+    for layers in (square, sight):
+        (site,) = rollouts(layers).values()
+        assert bool((site.entropy() <= np.log(site.shape[3]) + 1e-6).all())
+        shares = site.weights() / site.weights().sum(-1, keepdim=True)
+        torch.testing.assert_close(site.entropy(), -torch.xlogy(shares, shares).sum(-1))

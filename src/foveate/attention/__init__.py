@@ -11,7 +11,7 @@ from foveate.attention.grid_biases import (
 )
 from foveate.attention.grid_masks import grid_window
 from foveate.attention.hooks import intercept
-from foveate.attention.length_masks import left_padding, padding, segments
+from foveate.attention.length_masks import left_padding, padding, same_text, segments
 from foveate.attention.masks import Mask, around, causal, window
 from foveate.attention.memory import Memory, RowGroups, assign_rows
 from foveate.attention.monotonic import Monotonic
@@ -20,7 +20,8 @@ from foveate.attention.positions import sinusoidal, sinusoidal_grid
 from foveate.attention.rank_masks import by_rank
 from foveate.attention.relative_biases import RelativeEncoding, SegmentEncoding
 from foveate.attention.scores import Additive, Biaffine, Cosine, Dot, ScaledDot, Score, SoftCapped
-from foveate.attention.selection import Attended, Hard, Selection, Soft
+from foveate.attention.selection import Attended, Hard, Selection, Soft, Weighing
+from foveate.attention.weighings import Entmax, Sigmoid, Sparsemax, TopK
 
 __all__ = [
     "ContinuousGridPosition",
@@ -32,6 +33,7 @@ __all__ = [
     "BucketedPosition",
     "Disentangled",
     "Distances",
+    "Entmax",
     "Dot",
     "Gaussian",
     "Hard",
@@ -51,8 +53,12 @@ __all__ = [
     "Score",
     "SegmentEncoding",
     "Selection",
+    "Sigmoid",
     "Soft",
+    "Sparsemax",
     "SoftCapped",
+    "TopK",
+    "Weighing",
     "around",
     "attend",
     "attend_full",
@@ -64,6 +70,7 @@ __all__ = [
     "on_finest_grid",
     "padding",
     "point_queries",
+    "same_text",
     "segments",
     "assign_rows",
     "sinusoidal",

@@ -30,6 +30,12 @@ def segments(query_lengths: Int[Tensor, "P"], key_lengths: Int[Tensor, "P"] | No
     return _Segments(query_lengths, query_lengths if key_lengths is None else key_lengths)
 
 
+def same_text(numbers: Int[Tensor, "... T"]) -> Mask:
+    """Texts packed one behind the other in each row; `numbers` says which text each place is of. A query may look only
+    at keys of its own text. Dimensions before T are the first of the leading dimensions."""
+    return _SameText(numbers)
+
+
 @dataclass(frozen=True, eq=False)
 class _Padding(Mask):
     lengths: Tensor
@@ -76,6 +82,22 @@ class _Segments(Mask):
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.query_lengths, self.key_lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class _SameText(Mask):
+    numbers: Tensor
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        own, other = (self.numbers[..., part.start : part.stop] for part in (rows, columns))
+        return (own[..., :, None] == other[..., None, :]).reshape(*self.shape(leading)[:-2], len(rows), len(columns))
+
+    def shape(self, leading: int) -> torch.Size:
+        own = self.numbers.shape[:-1]
+        return torch.Size((*own, *(1,) * (leading - len(own)), 1, 1))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.numbers,)
 
 
 def _greatest(lengths: Tensor) -> int:

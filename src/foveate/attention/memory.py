@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from foveate.accelerator import is_accelerator
 from foveate.attention.scores import Score
 
 CACHED = 2**17
@@ -99,7 +100,9 @@ class Memory:
         """Keep these rows of the batch, in this order. A row may be repeated or left out, as in beam search."""
         if self.keys.ndim < 3 or self.values.ndim < 3:
             raise ValueError(f"a memory of keys {tuple(self.keys.shape)} has no batch whose rows could be reordered")
-        moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
+        places = torch.arange(len(rows), device=rows.device)
+        # An accelerator copies all rows sooner than it says which ones differ.
+        moved = places if is_accelerator(rows.device) else (rows != places).nonzero()[:, 0]
         self._keys.reorder(rows, moved)
         self._values.reorder(rows, moved)
 
@@ -153,7 +156,7 @@ class _Store:
 
     def append(self, new: Tensor) -> None:
         total = self.length + new.shape[-2]
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or torch.compiler.is_exporting():  # neither can follow what is written in place
             self._hold(torch.cat([self.filled, new], -2), own=False)
             self.length = total
         else:

@@ -29,6 +29,10 @@ class Monotonic(nn.Module, Selection):
         self.offset = nn.Parameter(torch.tensor(offset))
         self.noise = noise
 
+    @property
+    def keeps_weights(self) -> bool:
+        return True
+
     def select(
         self,
         scores: Float[Tensor, "... T S"],

@@ -84,10 +84,15 @@ def grid_places(grids: Grids, device: torch.device) -> Float[Tensor, "S 3"]:
     return torch.cat(found).float()
 
 
+def finest(grids: Grids) -> tuple[int, int]:
+    """Rows and columns of the largest grid."""
+    return max(grids, key=lambda grid: grid[0] * grid[1])
+
+
 def on_finest_grid(weights: Float[Tensor, "... S"], grids: Grids) -> Float[Tensor, "... S0"]:
-    """The weights of all maps as one map over the image, that of the first grid. The weight of a place of a coarser map
-    is divided among the places that it covers."""
-    size, found = grids[0], torch.zeros(())
+    """The weights of all maps as one map over the image, that of the finest grid. The weight of a place of a coarser
+    map is divided among the places that it covers."""
+    size, found = finest(grids), torch.zeros(())
     parts = weights.split([rows * columns for rows, columns in grids], -1)
     for part, (rows, columns) in zip(parts, grids, strict=True):
         own = part.unflatten(-1, (rows, columns))

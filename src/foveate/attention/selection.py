@@ -70,8 +70,10 @@ def quick_weights(
     return _masked_softmax(scores)
 
 
-def log_sum_exp(scores: Float[Tensor, "... T S"]) -> Float[Tensor, "... T"]:
-    """The log-sum-exp of each row. A row of only -inf gives -inf, with zero gradients."""
+def log_sum_exp(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None = None) -> Float[Tensor, "... T"]:
+    """The log-sum-exp of each row, with that of its sink. A row of only -inf gives -inf, with zero gradients."""
+    if sinks is not None:
+        return log_sum_exp(with_sinks(scores, sinks))
     masked = _masked_rows(scores)
     return scores.masked_fill(masked, 0.0).logsumexp(-1).masked_fill(masked.squeeze(-1), -torch.inf)
 
@@ -122,6 +124,11 @@ class Selection(ABC):
         """The tensors that the weights depend on besides the scores."""
         return () if self.sinks is None else (self.sinks,)
 
+    @property
+    def keeps_weights(self) -> bool:
+        """Whether `Attended.weights` are present, T x S numbers that do not follow from the scores alone."""
+        return False
+
     @abstractmethod
     def select(
         self,
@@ -134,8 +141,30 @@ class Selection(ABC):
         """Compute the output. `dropout` drops weights; `state` is the `Attended.state` of the previous call."""
 
 
+class Weighing(Selection):
+    """The mean of all values, with weights that are made of the scores of each query by themselves."""
+
+    @abstractmethod
+    def weigh(self, scores: Float[Tensor, "... T S"]) -> Float[Tensor, "... T S"]:
+        """The weights. Keys with a score of -inf have none, nor has a row of only -inf."""
+
+    def select(
+        self,
+        scores: Float[Tensor, "... T S"],
+        values: Float[Tensor, "... S V"],
+        dropout: float = 0.0,
+        state: Any = None,
+        generator: torch.Generator | None = None,
+    ) -> Attended:
+        shares = self.weigh(scores)
+        if dropout:
+            keep = torch.rand(shares.shape, device=shares.device, generator=generator) >= dropout
+            shares = shares * keep / (1 - dropout)
+        return Attended(shares.to(values.dtype) @ values)
+
+
 @dataclass(frozen=True, eq=False)
-class Soft(Selection):
+class Soft(Weighing):
     """The mean of all values, weighted by the softmax of the scores.
 
     `sinks` are scores, possibly learned, of an extra key without a value that takes part in the softmax (gpt-oss,
@@ -146,6 +175,9 @@ class Soft(Selection):
 
     sinks: Float[Tensor, "..."] | None = None
 
+    def weigh(self, scores: Float[Tensor, "... T S"]) -> Float[Tensor, "... T S"]:
+        return weights(scores, self.sinks)
+
     def select(
         self,
         scores: Float[Tensor, "... T S"],
@@ -154,11 +186,9 @@ class Soft(Selection):
         state: Any = None,
         generator: torch.Generator | None = None,
     ) -> Attended:
-        shares = weights(scores, self.sinks)
         if dropout:
-            keep = torch.rand(shares.shape, device=shares.device, generator=generator) >= dropout
-            shares = shares * keep / (1 - dropout)
-        return Attended(shares.to(values.dtype) @ values)
+            return super().select(scores, values, dropout, state, generator)
+        return Attended(weights(scores, self.sinks).to(values.dtype) @ values)  # one call less in each step of decoding
 
 
 class Hard(nn.Module, Selection):
@@ -172,6 +202,10 @@ class Hard(nn.Module, Selection):
     def __init__(self, mean: float = 0.0) -> None:
         super().__init__()
         self.mean = mean
+
+    @property
+    def keeps_weights(self) -> bool:
+        return self.training and self.mean > 0
 
     def select(
         self,

@@ -15,17 +15,18 @@ TOGETHER = 64
 
 def nearest_images(asked: Sequence[Any], known: Sequence[Any], channels: int) -> list[int]:
     """The place of the known example whose image is nearest to that of each example, both scaled to 16 x 16."""
-    small = ImageFormat(16, channels)
-
-    def thumbnails(examples: Sequence[Any]) -> Float32[np.ndarray, "N D"]:
-        return np.stack([small.pixels(one.read()).reshape(-1) for one in examples]).astype(np.float32)
-
-    others = thumbnails(known)
+    others = thumbnails(known, channels)
     squares, found = (others**2).sum(1), []
     for begin in range(0, len(asked), TOGETHER):
-        some = thumbnails(asked[begin : begin + TOGETHER])
+        some = thumbnails(asked[begin : begin + TOGETHER], channels)
         found += (squares - 2 * some @ others.T).argmin(1).tolist()
     return found
+
+
+def thumbnails(examples: Sequence[Any], channels: int) -> Float32[np.ndarray, "N D"]:
+    """The pixels of the image of each example, scaled to 16 x 16."""
+    small = ImageFormat(16, channels)
+    return np.stack([small.pixels(one.read()).reshape(-1) for one in examples]).astype(np.float32)
 
 
 def nearest_writing(asked: Sequence[WordImage], known: Sequence[WordImage]) -> list[int]:

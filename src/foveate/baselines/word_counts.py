@@ -2,7 +2,7 @@
 
 Both read words and pairs of neighbouring words in lower case, and know nothing else of their order.
 
-N  texts    F  words and pairs that were counted    L  labels
+N  texts    M  texts that are asked about    F  words and pairs that were counted    L  labels
 """
 
 from collections import Counter
@@ -32,24 +32,44 @@ class CountsWithLabels:
     """Texts as counts, and the number of the label of each."""
 
     counts: Float[Tensor, "N F"]
-    """Sparse."""
-    labels: Int[Tensor, "N"]
+    """Sparse, where they are counts of words."""
+    labels: Int[Tensor, "N"] | Float[Tensor, "N L"]
+    """One of each text, or 1 for each label that it has, of which there may be several."""
 
 
-def labels_by_counting(texts: Sequence[str], labels: Sequence[str], asked: Sequence[str]) -> dict[str, list[str]]:
-    """The label of each asked text by what counting finds in labelled ones, by the name of the way."""
-    names = sorted(set(labels))
+def labels_by_counting(
+    texts: Sequence[str], labels: Sequence[Sequence[str]], asked: Sequence[str], several: bool = False
+) -> dict[str, list[list[str]]]:
+    """The labels of each asked text by what counting finds in labelled ones, by the name of the way: one label, or
+    `several`."""
+    coded = CodedLabels(labels, several)
     read = [_words(text) for text in texts]
-    common = Counter(chain.from_iterable(read)).most_common(MOST_WEIGHTS // len(names))
+    common = Counter(chain.from_iterable(read)).most_common(MOST_WEIGHTS // len(coded.names))
     numbers = {word: number for number, (word, _) in enumerate(common)}
-    by_name = {name: number for number, name in enumerate(names)}
-    known = CountsWithLabels(_counts(read, numbers), torch.tensor([by_name[label] for label in labels]))
-    counts = _counts(map(_words, asked), numbers)
-    ways = {
-        "naive Bayes of words and pairs": naive_bayes(known, counts, len(names)),
-        "TF-IDF of words and pairs, logistic regression": regression(known, counts, len(names)),
-    }
-    return {way: [names[number] for number in scores.argmax(1).tolist()] for way, scores in ways.items()}
+    known, counts = CountsWithLabels(_counts(read, numbers), coded.values), _counts(map(_words, asked), numbers)
+    ways = {} if several else {"naive Bayes of words and pairs": naive_bayes(known, counts, len(coded.names))}
+    ways["TF-IDF of words and pairs, logistic regression"] = regression(known, counts, len(coded.names))
+    return {way: coded.decide(scores) for way, scores in ways.items()}
+
+
+class CodedLabels:
+    """Labels of examples as numbers: one of each, or 1 for each of `several`."""
+
+    values: Int[Tensor, "N"] | Float[Tensor, "N L"]
+
+    def __init__(self, labels: Sequence[Sequence[str]], several: bool) -> None:
+        self.names, self._several = sorted(set(chain.from_iterable(labels))), several
+        if several:
+            self.values = torch.tensor([[float(name in own) for name in self.names] for own in labels])
+        else:
+            numbers = {name: number for number, name in enumerate(self.names)}
+            self.values = torch.tensor([numbers[label] for (label,) in labels])
+
+    def decide(self, scores: Float[Tensor, "M L"]) -> list[list[str]]:
+        """The most probable label of each row, or those that are more probable than not, by their logits."""
+        if not self._several:
+            return [[self.names[number]] for number in scores.argmax(1).tolist()]
+        return [[name for name, score in zip(self.names, row, strict=True) if score >= 0] for row in scores.tolist()]
 
 
 def naive_bayes(known: CountsWithLabels, asked: Float[Tensor, "M F"], labels: int) -> Float[Tensor, "M L"]:
@@ -62,7 +82,8 @@ def naive_bayes(known: CountsWithLabels, asked: Float[Tensor, "M F"], labels: in
 
 
 def regression(known: CountsWithLabels, asked: Float[Tensor, "M F"], labels: int) -> Float[Tensor, "M L"]:
-    """The logits of a softmax regression on TF-IDF, with squared weights in the loss, which L-BFGS finds."""
+    """The logits of a regression on TF-IDF, with squared weights in the loss, which L-BFGS finds: a softmax of all
+    labels, or a logistic one for each where a text may have several."""
     present = torch.bincount(known.counts.coalesce().indices()[1], minlength=known.counts.shape[1])
     rarity = 1 + torch.log((1 + len(known.labels)) / (1 + present))
     learned = _tf_idf(known.counts, rarity)
@@ -78,14 +99,20 @@ def fit_regression(known: CountsWithLabels, labels: int) -> tuple[Float[Tensor, 
 
     def loss() -> Tensor:
         optimizer.zero_grad()
-        logits = torch.sparse.mm(known.counts, weights) + bias
-        found = F.cross_entropy(logits, known.labels, reduction="sum")
+        logits = known.counts @ weights + bias
+        found = _loss(logits, known.labels)
         found = STRENGTH * found + weights.square().sum() / 2
         found.backward()
         return found
 
     optimizer.step(loss)
     return weights.detach(), bias.detach()
+
+
+def _loss(logits: Float[Tensor, "N L"], labels: Tensor) -> Tensor:
+    if labels.is_floating_point():
+        return F.binary_cross_entropy_with_logits(logits, labels, reduction="sum")
+    return F.cross_entropy(logits, labels, reduction="sum")
 
 
 def _words(text: str) -> list[str]:

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import importlib
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -20,9 +21,11 @@ VERBS = {
     "finish": "make a model of a training that was stopped, from its newest checkpoint",
     "run": "use a trained model on your own input",
     "eval": "measure a trained model",
+    "compare": "tell whether one run is better than another, or by chance",
     "look": "see where a model looks while it reads an input: one page to keep",
     "effect": "see what an answer needs: without each head, each layer, each token",
     "explore": "see where a model looks, in the browser: type an input, zoom in",
+    "serve": "let programs ask a trained model, over HTTP",
     "report": "write one page about a training: curves, what was measured, settings",
     "export": "write a language model as a Hugging Face folder",
     "push": "put a trained model on the Hugging Face hub",
@@ -58,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             return
         verb, *rest = arguments
         if verb not in VERBS:
-            raise unknown("command", verb, VERBS)
+            raise _unknown_verb(verb, rest)
         with without_collection():
             command = importlib.import_module(f"foveate.cli.{verb}")
         interrupt_as_usual()
@@ -88,6 +91,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:  # such as a full disk under our output
         _drop_output()
         _fail(f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror or error}")
+
+
+def _unknown_verb(verb: str, rest: Sequence[str]) -> UserError:
+    """The error for a verb that does not exist: the name of a task stands behind a verb."""
+    from foveate.tasks import TASKS
+
+    if verb not in TASKS:
+        return unknown("command", verb, VERBS)
+    given = " ".join(map(shlex.quote, rest)) or "..."
+    return UserError(
+        f"{verb} is a task: foveate run RUN {given} uses a model of it, foveate train {verb} --data ... trains one, "
+        f"foveate models {verb} lists presets"
+    )
 
 
 class _Forgiving:

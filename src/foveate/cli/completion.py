@@ -12,14 +12,16 @@ from foveate.data.sources import SOURCES
 from foveate.experiments import COMPARISONS
 from foveate.experiments.gallery import ROWS
 from foveate.models import presets
-from foveate.tasks import TASKS
+from foveate.tasks import TASKS, find_task
 
 OPTIONS = {
     "train": "--data --validation --model --from --out --epochs --steps --minutes --learning-rate --batch --optimizer "
     "--schedule --warmup --threads --device --seed --config --help --help-all",
-    "run": "--file --picture --json --device --help --help-all",
+    "run": "--file --picture --output --json --device --help --help-all",
+    "serve": "--host --port --batch --device --help",
     "eval": "--data --output --json --device --help --help-all",
-    "look": "--out --beside --open --sites --title --max-tokens --device --help",
+    "compare": "--data --picture --json --device --help",
+    "look": "--out --beside --measure --open --sites --title --max-tokens --device --help",
     "effect": "--target --out --picture --json --top --exact --sites --max-tokens --device --help",
     "explore": "--beside --host --port --open --max-tokens --device --help",
     "bench": "--help",
@@ -38,7 +40,11 @@ BASH = """# foveate's completion for bash: eval "$(foveate completion bash)" in 
 _foveate() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} verb=${{COMP_WORDS[1]}} words=
     if [ "$COMP_CWORD" -eq 1 ]; then words="{verbs} --help --version"
-    elif [ "$before" = --model ] || [ "$before" = -m ]; then words="{presets}"
+    elif [ "$before" = --model ] || [ "$before" = -m ]; then
+        case ${{COMP_WORDS[2]}} in
+{models}
+            *) words="{presets}" ;;
+        esac
     elif [[ $word == -* ]]; then
         case $verb in
 {options}
@@ -71,7 +77,7 @@ complete -c foveate -n "__fish_seen_subcommand_from bench" -f -a "{comparisons}"
 complete -c foveate -n "__fish_seen_subcommand_from gallery" -f -a "{pictures}"
 complete -c foveate -n "__fish_seen_subcommand_from size" -f -a "{presets}"
 complete -c foveate -n "__fish_seen_subcommand_from completion" -f -a "bash zsh fish"
-complete -c foveate -n "__fish_seen_subcommand_from train" -l model -s m -x -a "{presets}"
+{models}
 {options}"""
 
 
@@ -93,11 +99,17 @@ def main(arguments: Sequence[str]) -> None:
         "comparisons": " ".join(COMPARISONS),
         "pictures": " ".join(row.name for row in ROWS),
     }
+    own = {task: " ".join(find_task(task).presets()) for task in TASKS}
     if shell == "fish":
-        print(FISH.format(options="\n".join(_fish_options()), **known))
+        lines = [
+            f'complete -c foveate -n "__fish_seen_subcommand_from {task}" -l model -s m -x -a "{names}"'
+            for task, names in own.items()
+        ]
+        print(FISH.format(options="\n".join(_fish_options()), models="\n".join(lines), **known))
         return
+    of_tasks = "\n".join(f'            {task}) words="{names}" ;;' for task, names in own.items())
     options = "\n".join(f'            {verb}) words="{names}" ;;' for verb, names in OPTIONS.items())
-    print((ZSH if shell == "zsh" else "") + BASH.format(options=options, **known), end="")
+    print((ZSH if shell == "zsh" else "") + BASH.format(options=options, models=of_tasks, **known), end="")
 
 
 def _fish_options() -> list[str]:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from foveate.accelerator import accelerator_names, accelerator_type, enabled_kernels
 from foveate.cli.parse import parse
 from foveate.data.sources.cache import cache_folder
 from foveate.errors import UserError
@@ -67,14 +68,14 @@ def _versions() -> dict[str, str]:
 
 
 def _machine() -> dict[str, str]:
-    gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    gpus = accelerator_names()
     single, half = _speed(torch.float32), _speed(torch.bfloat16)
     return {
         "processor": processor_name(),
         "instructions": " ".join(name for name in INSTRUCTIONS if cpu_has(name)) or "none that foveate asks for",
         "cores, threads": f"{_cores()}, of which torch uses {torch.get_num_threads()}",
         "matrix products": f"{single:,.0f} GFLOP/s in float32, {half:,.0f} in bfloat16 ({half / single:.1f} times)",
-        "GPUs": ", ".join(gpus) or ("Apple's (mps)" if torch.backends.mps.is_available() else "none"),
+        "GPUs": ", ".join(gpus) or "none",
         "attention on a GPU": _gpu_kernels() if gpus else "-",
         "cache": str(cache_folder()),
     }
@@ -89,10 +90,7 @@ def _packages() -> dict[str, str]:
 
 
 def _gpu_kernels() -> str:
-    cuda = torch.backends.cuda
-    enabled = (cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.math_sdp_enabled)
-    on = zip(("flash", "efficient", "math"), (asked() for asked in enabled), strict=True)
-    return " ".join(name for name, enabled in on if enabled)
+    return " ".join(name for name, enabled in enabled_kernels().items() if enabled)
 
 
 def _cores() -> int:
@@ -120,7 +118,7 @@ def _complaints() -> list[str]:
         complaints.append(f"torch uses {torch.get_num_threads()} of {cores} cores: see OMP_NUM_THREADS and --threads")
     if platform.machine() in ("x86_64", "AMD64") and not cpu_has("avx2"):
         complaints.append("the processor has no AVX2: matrix products take several times as long")
-    if not bfloat16_is_fast() and not torch.cuda.is_available():
+    if not bfloat16_is_fast() and accelerator_type() is None:
         reason = "multiplies no faster in bfloat16 than in float32" if cpu_has_bfloat16() else "has no bfloat16"
         complaints.append(f"the processor {reason}: models train in float32, at half the speed of others or less")
     available = _available_memory()

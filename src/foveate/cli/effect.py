@@ -18,7 +18,7 @@ from foveate.tasks import load
 from foveate.tasks.effects import EXACT
 from foveate.viewer.document import Effect
 from foveate.viewer.effects import KINDS, EffectResult
-from foveate.viewer.figures import check_extension, save_figure
+from foveate.viewer.figures import check_extension, is_page, save_figure
 from foveate.viewer.page import save
 
 BAR = 24
@@ -46,7 +46,8 @@ class EffectOptions:
     target: str | None = None
     """Another answer than the model's own: a label, a text, or the next token."""
     out: Path | None = None
-    """Write a page too: the effects, and where each head looks beside them."""
+    """Write a page too (.html): the effects, and where each head looks beside them; a name that ends in .png, .svg or
+    .pdf gets the picture."""
     picture: Path | None = None
     """Draw the effects, in the format of its name (.png, .svg, .pdf)."""
     json: bool = False
@@ -60,7 +61,7 @@ class EffectOptions:
     max_tokens: int = 4096
     """The longest input, in tokens (patches of an image, frames of a sound)."""
     device: str = "cpu"
-    """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
+    """Where to compute: "cpu", "auto" for a GPU of this machine if there is one, or PyTorch's name of a device."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -76,6 +77,9 @@ def main(arguments: Sequence[str]) -> None:
                 raise UserError(f"{place} is what the model is to read: name another {flag}")
     if options.picture is not None:
         check_extension(options.picture)
+    pictures = [] if options.picture is None else [options.picture]
+    if options.out is not None and not is_page(options.out):
+        pictures.append(options.out)
     tell_unfinished(options.folder)
     skill = load(options.folder, options.device)
     given = add_question(read_input(options.input, skill.takes), options.question, skill.takes)
@@ -86,33 +90,39 @@ def main(arguments: Sequence[str]) -> None:
     else:
         print("\n".join(table(found, options.top)))
     tell = sys.stderr if options.json else sys.stdout
-    if options.out is not None:
+    if options.out is not None and options.out not in pictures:
         save(options.out, found.document())
         print(f"wrote {one_line(options.out)}", file=tell)
-    if options.picture is not None:
-        save_figure(found.picture(), options.picture)
-        print(f"wrote {one_line(options.picture)}", file=tell)
+    for path in pictures:
+        save_figure(found.picture(), path)
+        print(f"wrote {one_line(path)}", file=tell)
 
 
 def table(found: EffectResult, top: int) -> list[str]:
     """The largest effects of each kind, with bars."""
     panel = found.panel
     lines = [f"{one_line(panel.answer)}: {panel.score_name} {panel.value:.3f}, and its change without", ""]
-    shown = {kind: found.largest(kind, top) for kind in KINDS}
-    names = [one_line(name)[:NAME] for own in shown.values() for name, _ in own]
+    shown = {kind: [(_short(kind, name), one) for name, one in found.largest(kind, top)] for kind in KINDS}
+    names = [name for own in shown.values() for name, _ in own]
     width = max(map(len, names))
     for kind, own in shown.items():
         if not own:
             continue
         most = abs(own[0][1].change)
         lines += [f"{kind}: {len(own)} of {len(found.all(kind)):,}"]
-        lines += [
-            f"  {one_line(name)[:NAME]:{width}} {_number(one)}  {_bar(one.change, most)}".rstrip() for name, one in own
-        ]
+        lines += [f"  {name:{width}} {_number(one)}  {_bar(one.change, most)}".rstrip() for name, one in own]
         lines.append("")
     if any(not one.exact for own in shown.values() for _, one in own):
         lines.append("~ estimated; a larger --exact measures more")
     return lines[:-1] if not lines[-1] else lines
+
+
+def _short(kind: str, name: str) -> str:
+    """A name that fits: of a long path the end counts, which tells heads and layers apart; of a text the beginning."""
+    line = one_line(name)
+    if len(line) <= NAME:
+        return line
+    return f"{line[: NAME - 1]}…" if kind == "places" else f"…{line[1 - NAME :]}"
 
 
 def _number(effect: Effect) -> str:

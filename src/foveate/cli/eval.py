@@ -39,6 +39,8 @@ class Eval(Generic[Options]):
     text by name that the model was trained on."""
     allow_outside: bool = False
     """Read files too that a table names outside its own folder."""
+    columns: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=TITLE ...")] = ()
+    """What the table calls our columns, where it has other titles than the one of the training."""
     output: Path | None = None
     """Also write the model's answers to this file: one line for each line of the data, as `foveate run` prints them."""
     pixel_range: tuple[float, float] | None = None
@@ -49,7 +51,7 @@ class Eval(Generic[Options]):
     json: bool = False
     """Print one JSON object instead of tables."""
     device: str = "cpu"
-    """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
+    """Where to compute: "cpu", "auto" for a GPU of this machine if there is one, or PyTorch's name of a device."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -66,6 +68,10 @@ def main(arguments: Sequence[str]) -> None:
         check_readable_again(path)
     if asked.allow_outside and not hasattr(task.recipe.examples, "allow_outside"):
         raise UserError("--allow-outside: tables of this task name no files")
+    if asked.columns:
+        if not hasattr(task.recipe.examples, "columns"):
+            raise UserError("--columns: this task reads no table")
+        task.recipe.examples.columns = asked.columns
     with allowing_outside(asked.allow_outside):
         evaluation = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))
     if asked.output is not None:
@@ -89,12 +95,16 @@ def _check_output(output: Path, asked: Eval[Any]) -> None:
 
 
 def _show(evaluation: Evaluation) -> None:
-    table = Table()
-    for heading in evaluation.headings:
-        table.add_column(Text(heading), justify="right")
-    for row in evaluation.rows:
-        table.add_row(*map(Text, map(printable, row)))  # a label such as [b] is not markup
     console = Console()
-    console.print(table)
+    for headings, rows in [
+        (evaluation.headings, evaluation.rows),
+        *((one.headings, one.rows) for one in evaluation.tables),
+    ]:
+        table = Table()
+        for heading in headings:
+            table.add_column(Text(printable(heading)), justify="right")
+        for row in rows:
+            table.add_row(*map(Text, map(printable, row)))  # a label such as [b] is not markup
+        console.print(table)
     for note in evaluation.notes:
         console.print(printable(note), markup=False, highlight=False, soft_wrap=True)

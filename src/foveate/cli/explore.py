@@ -36,7 +36,7 @@ class Explore:
     max_tokens: int = 32768
     """The longest input that is looked at, in tokens (patches of an image, frames of a sound)."""
     device: str = "cpu"
-    """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
+    """Where to compute: "cpu", "auto" for a GPU of this machine if there is one, or PyTorch's name of a device."""
 
 
 def main(arguments: Sequence[str]) -> None:

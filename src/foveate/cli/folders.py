@@ -20,8 +20,9 @@ from foveate.tasks.run_config import WRITTEN, describe
 from foveate.tasks.skill import Skill
 
 
-def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
-    """The dataclass `kind`, filled from the arguments of "run" or "eval"; its `options` are those of the folder's task.
+def parse_with_task(kind: Any, arguments: Sequence[str], command: str, options_of: str = "") -> Any:
+    """The dataclass `kind`, filled from the arguments of a command; its `options` are those that the folder's task has
+    for "run" or "eval": `options_of`, or the command itself.
 
     The folder is found as the first argument that is one with a config; where there is none, the first task's options
     stand for any. Raises UserError as `parse` does, and for a folder that is damaged.
@@ -29,13 +30,13 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
     after = zip(["", *arguments], arguments, strict=False)
     word = next((word for before, word in after if before != "--data" and _is_model(word)), None)
     if word is None:
-        options = getattr(Runs(find_task("translate")), f"{command}_options")({}, command)
+        options = getattr(Runs(find_task("translate")), f"{options_of or command}_options")({}, command)
         return parse(kind[type(options)], arguments, command)
     folder = locate(word, lambda line: print(line, file=sys.stderr))
     tell_unfinished(folder)
     where, public = str(folder / run_dir.CONFIG), is_public(folder)
     recipe = {} if public else describe(run_dir.load(folder)).recipe
-    options = getattr(opener(folder), f"{command}_options")(recipe, where)
+    options = getattr(opener(folder), f"{options_of or command}_options")(recipe, where)
     return parse(kind[type(options)], arguments, command, kind(Path(word), options))
 
 

@@ -1,4 +1,4 @@
-"""What `--help` prints: all options, or those that matter with examples."""
+"""What `--help` prints: all options in sections, or those that matter with examples."""
 
 import contextlib
 import io
@@ -18,10 +18,16 @@ ENTRY = re.compile(r" {1,3}(--?[a-z]\S*|\[?[A-Z]{2,}\b)")
 
 def full_help(kind: Any, command: str, keywords: dict[str, Any]) -> str:
     """Every option of a command with its explanation and default."""
-    shown = io.StringIO()
+    shown = _Shown()
     with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
         tyro.cli(kind, args=["--help"], prog=f"foveate {command}", **keywords)
     return shown.getvalue()
+
+
+class _Shown(io.StringIO):
+    """Takes the lines of boxes, whatever the terminal can show: they tell sections apart."""
+
+    encoding = "utf-8"
 
 
 def known_options(text: str) -> set[str]:
@@ -34,32 +40,79 @@ def list_options(text: str) -> set[str]:
     return set(re.findall(r"(--[a-z][a-z0-9.-]*) \[", text))
 
 
+def whole_help(text: str) -> str:
+    """A full help text, in the words of `short_help`: each section with its options."""
+    entries = dict(_entries(text))
+    lines, shown = [_before(text), ""], set()
+    for title, inside in _sections(text):
+        own = [name for name, _ in _entries(inside) if name not in shown]
+        shown |= {*own}
+        about = re.match(r"((?:│ +\w[^│]*│\n)*)│ +─{3,}", inside)
+        said = " ".join(about[1].replace("│", " ").split()) if about else ""
+        lines += [f"{title}:{f' {said}' if said else ''}", *(_wrapped(entries[name]) for name in own), ""]
+    if aliases := _aliases(text):
+        lines.append(f"short names: {aliases}")
+    return "\n".join(lines).rstrip()
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """The title of each box of a help text, and its lines."""
+    for box in re.split(r"^╭", re.sub(r"\x1b\[[0-9;]*m", "", text), flags=re.MULTILINE)[1:]:
+        title, _, inside = box.partition("\n")
+        yield title.strip("─╮ ").removeprefix("positional "), inside
+
+
 def short_help(text: str, names: Sequence[str], examples: Sequence[str]) -> str:
     """Of a full help text what stands before the options, those of these names and arguments without one; examples."""
     entries = dict(_entries(text))
     kept = [*(name for name in entries if not name.startswith("-")), *(name for name in names if name in entries)]
-    before = re.split(r"╭|\n *positional arguments|\n *options", text)[0]
-    aliases = ", ".join(f"{short} {full}" for short, full in short_names(known_options(text)).items())
     return "\n".join(
         [
-            re.sub(r"\n\n+", "\n\n", before).rstrip(),
+            _before(text),
             "",
             *(_wrapped(entries[name]) for name in kept),
             *("", "examples:", *(f"  {example}" for example in examples)),
-            f"\nshort names: {aliases}\n--help-all explains {len(entries) - len(kept)} options more",
+            f"\nshort names: {_aliases(text)}\n--help-all explains {len(entries) - len(kept)} options more",
         ]
     )
+
+
+def _before(text: str) -> str:
+    """What stands before the options, with the usage in words."""
+    text = re.sub(r"usage: [^\n]*", lambda line: _in_words(line[0], may_be_none=False), text)
+    return re.sub(r"\n\n+", "\n\n", re.sub(r"\x1b\[[0-9;]*m", "", text).partition("╭")[0]).rstrip()
+
+
+def _aliases(text: str) -> str:
+    return ", ".join(f"{short} {full}" for short, full in short_names(known_options(text)).items())
+
+
+NOTHING = re.compile(r" *\(default: (None)?\)$")
+"""What stands behind an option without a value of its own."""
+
+ANSWERS = {"(default: False)": "(default: no)", "(default: True)": "(default: yes)"}
+
+
+def _in_words(name: str, may_be_none: bool) -> str:
+    """The name of an option, and what it takes: a text, a number, a file, one of some words, or nothing."""
+    name = re.sub(r"\{None,([^}]*)\}", r"{\1,None}" if may_be_none else r"{\1}", name)
+    name = re.sub(r"\{None\}\|(\S+)", r"\1|None" if may_be_none else r"\1", name)
+    name = re.sub(r"\{((?:None|FLOAT|INT|PATH|STR)[^{}|,]*)\}", r"\1", name)
+    return re.sub(r"\bSTR\b", "TEXT", re.sub(r"\b(FLOAT|INT)\b", "NUMBER", name))
 
 
 def _wrapped(lines: Sequence[str]) -> str:
     """An option and what is said about it, as wide as the terminal, whose docstring was wrapped for another width."""
     first, *rest = lines
-    name, *description = re.split(r" {2,}", first.strip().replace("{None}|", ""), maxsplit=1)
+    name, *description = re.split(r" {2,}", first.strip(), maxsplit=1)
     text = re.sub(r"(?<=\d,) (?=\d)", "", " ".join([*description, *(line.strip() for line in rest)]))
-    text = text.removesuffix("(default: )").removesuffix("(default: None)").rstrip()
+    with_value = not NOTHING.search(text) and "(default: " in text
+    text = NOTHING.sub("", text).rstrip()
+    for told, answer in ANSWERS.items():
+        text = text.replace(told, answer)
     width, margin = min(shutil.get_terminal_size().columns, 120), " " * 28
     lines = textwrap.wrap(text, width, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
-    head = f"  {name}"
+    head = f"  {_in_words(name, with_value)}"
     return "\n".join([head + lines[0][len(head) :], *lines[1:]] if len(head) < len(margin) else [head, *lines])
 
 
@@ -68,6 +121,9 @@ def _entries(text: str) -> Iterator[tuple[str, list[str]]]:
     name = ""
     lines: list[str] = []
     for line in (line.strip("│").rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()):
+        if len(lines) == 1 and lines[0].count("{") > lines[0].count("}"):  # what it takes is longer than a line
+            lines[0] += line.strip()
+            continue
         first = ENTRY.match(line)
         if lines and not line.startswith("     "):
             yield name, lines

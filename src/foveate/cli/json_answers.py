@@ -2,25 +2,17 @@
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from foveate.errors import UserError
 from foveate.files import check_place, strict_json, written
-from foveate.forms.answers import Answer, Failure
+from foveate.forms.answers import Answer, Failure, answer_values
 
 TABLES = {".csv": ",", ".tsv": "\t"}
 """What separates the cells of a table, by the end of its name."""
 
 LINES = ".jsonl"
-
-
-def answer_values(given: str, answer: Answer | Failure) -> dict[str, Any]:
-    """The input and the answer to it, as JSON values."""
-    text = given.encode(errors="backslashreplace").decode()  # an argument may have bytes that are no text
-    values = answer.json_values() or {"answer": answer.line}
-    return {"input": text, **{name: _plain(value) for name, value in values.items()}}
 
 
 def answer_as_json(given: str, answer: Answer | Failure) -> str:
@@ -59,14 +51,3 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         else:
             found[before + name] = strict_json(value) if isinstance(value, list | bool) else value
     return found
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: dataclasses are tables of their fields."""
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if is_dataclass(value):
-        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
-    return value

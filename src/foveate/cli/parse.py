@@ -12,7 +12,7 @@ from typing import Any
 import tyro
 
 from foveate.cli.aliases import ALIASES, gathered, repeated, short_names, spelled_out
-from foveate.cli.help import full_help, known_options, list_options
+from foveate.cli.help import full_help, known_options, list_options, whole_help
 from foveate.errors import UserError
 
 _TEXT = "\ue000"
@@ -28,7 +28,8 @@ def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None
     arguments, text = _before_and_behind(arguments)
     keywords: dict[str, Any] = {} if default is None else {"default": default}
     if {"-h", "--help", "--help-all"} & set(arguments):
-        tyro.cli(kind, args=["--help"], prog=f"foveate {command}", **keywords)
+        print(whole_help(full_help(kind, command, keywords)))
+        raise SystemExit(0)
     if ALIASES.keys() & {word.partition("=")[0] for word in arguments}:
         arguments = spelled_out(arguments, known_options(full_help(kind, command, keywords)))
     if repeated(arguments):

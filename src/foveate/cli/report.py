@@ -12,10 +12,10 @@ from foveate.cli.folders import check_no_part
 from foveate.cli.parse import parse
 from foveate.cli.report_curves import attention_curves, chosen_curves, names, number, table, training_rows
 from foveate.errors import one_line, show_value
-from foveate.files import check_place, written
+from foveate.files import check_place, check_utf8, written
 from foveate.training.writers import Row
 from foveate.viewer.curves import draw, draw_several
-from foveate.viewer.figures import check_extension, save_figure
+from foveate.viewer.figures import check_extension, is_page, save_figure
 from foveate.viewer.report import Section, flat, report_page
 
 
@@ -29,30 +29,37 @@ class Report:
     input: tuple[str, ...] = ()
     """Inputs whose answers the page shows, with where the model looked; texts, or files of images or sounds."""
     beside: tuple[Path, ...] = ()
-    """Other trainings, whose curves are drawn in the same axes."""
+    """Other trainings, whose curves are drawn in the same axes, with what was measured."""
     curves: tuple[str, ...] = ()
     """Titles of the curves to draw, such as "loss" or "validation: accuracy"; without them, all."""
     picture: Path | None = None
     """File to draw the curves into as well, such as curves.png."""
     out: Path = Path("report.html")
-    """File to write the page to."""
+    """File to write the page to (.html); one that ends in .png, .svg or .pdf gets the curves alone."""
 
 
 def main(arguments: Sequence[str]) -> None:
     asked = parse(Report, arguments, "report")
+    check_utf8(asked.folder)
     check_place(asked.out)
     check_no_part(asked.out, asked.folder, "--out")
+    page_wanted = is_page(asked.out)
     if asked.picture is not None:
         check_place(asked.picture)
         check_extension(asked.picture)
         check_no_part(asked.picture, asked.folder, "--picture")
     rows = training_rows(asked.folder)
     curves_of = chosen_curves([asked.folder, *asked.beside], asked.curves)
-    if asked.picture is not None:
-        save_figure(draw_several(curves_of, "step"), asked.picture)
+    for path in (asked.picture, None if page_wanted else asked.out):
+        if path is not None:
+            save_figure(draw_several(curves_of, "step"), path)
+    if not page_wanted:
+        print(f"wrote {one_line(asked.out)}")
+        return
     pictures = [(title, draw(lines, "step", title)) for title, lines in curves_of.items()]
     pictures += [(title, draw(lines, "step", title)) for title, lines in attention_curves(rows).items()]
     sections = [Section("Curves", pictures=pictures), Section("Measured", _measured(rows))]
+    sections += [Section(f"Measured: {folder}", _measured(training_rows(folder))) for folder in asked.beside]
     if asked.input:
         sections.append(_answers(asked))
     if (asked.folder / run_dir.CONFIG).is_file():

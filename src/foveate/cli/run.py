@@ -12,14 +12,14 @@ import tyro
 
 from foveate import tasks
 from foveate.cli.folders import check_no_part, parse_with_task
-from foveate.cli.json_answers import answer_as_json, answer_values, check_answers_file, write_answers
+from foveate.cli.json_answers import answer_as_json, check_answers_file, write_answers
 from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
 from foveate.data.text.files import read_lines
 from foveate.data.tokens.chat import Message
 from foveate.errors import UserError, one_line, printable, quoted
 from foveate.files import check_place, real_path
-from foveate.forms.answers import Answer, Failure
+from foveate.forms.answers import Answer, Failure, answer_values
 from foveate.forms.ranged_pixels import use_pixel_range
 from foveate.forms.truncation import use_truncation
 from foveate.tasks.skill import Skill
@@ -51,7 +51,7 @@ class Run(Generic[Options]):
     """Also draw where the model looked while it read the first sentence, into this file (.png, .svg, .pdf; in a .gif
     the words appear one after the other)."""
     device: str = "cpu"
-    """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
+    """Where to compute: "cpu", "auto" for a GPU of this machine if there is one, or PyTorch's name of a device."""
     pixel_range: tuple[float, float] | None = None
     """For images: the values of 16-bit and floating-point pixels that become black and white. By default as in the
     training."""
@@ -173,7 +173,7 @@ def _chat(task: Any, asked: Run) -> None:
     """Answers each line that is typed, in the light of all before it."""
     before: list[Message] = []
     for text in typed_lines():
-        (found,) = task.stream([text], asked.options, _show, before)
+        found = task.chat(text, asked.options, _show, before)
         if isinstance(found, Failure):
             print(one_line(_reason(found)), file=sys.stderr)
             continue

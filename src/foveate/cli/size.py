@@ -16,7 +16,7 @@ from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least, at_most, one_of, unknown
 from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
 from foveate.experiments.size import Size, measure_config, measure_part
-from foveate.files import check_place, written
+from foveate.files import check_ending, check_place, written
 from foveate.interop.pretrained import locate
 from foveate.nn import longest_sequence
 from foveate.tasks.start.weights import read_model_config
@@ -69,7 +69,7 @@ class SizeOptions:
     sizes: dict[str, int] = field(default_factory=dict)
     """Other fields of the model that data decides, such as `--sizes classes 10`."""
     out: Path | None = None
-    """Also write the table to this file, as Markdown."""
+    """Also write the table to this file, as Markdown (.md)."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
@@ -89,6 +89,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(SizeOptions, arguments, "size")
     options.check()
     if options.out is not None:
+        check_ending(options.out, ".md")
         check_place(options.out)
     headings, rows = _scaling() if options.model is None else _one(options, options.model)
     table = Table(*headings)

@@ -29,6 +29,10 @@ E = TypeVar("E")
 Row = TypeVar("Row")
 
 
+Note = str | Callable[[Iterable[Any]], str]
+"""What is said of examples; a function where it depends on which they are, so that a part says it of its own."""
+
+
 class _Chosen(Sequence[E]):
     """Some of the examples, which stay where they are."""
 
@@ -68,12 +72,13 @@ class Dataset(Generic[E]):
         name: str,
         examples: Sequence[E],
         unit: str = "examples",
-        notes: Sequence[str] = (),
+        notes: Sequence[Note] = (),
         lines: Sequence[int | None] | None = None,
     ) -> None:
-        """`unit` says what the examples are, "images"; `notes` say for instance what was left out, and why; for `lines`
-        see the property. By default each line of the input gave an example."""
-        self.name, self.unit, self.notes = name, unit, tuple(notes)
+        """`unit` says what the examples are, "images"; `notes` say what was left out, or count them; for `lines` see
+        the property. By default each line of the input gave an example."""
+        self.name, self.unit = name, unit
+        self.notes: tuple[Any, ...] = tuple(notes)
         self._examples, self._from_lines = examples, lines
 
     def __len__(self) -> int:
@@ -109,8 +114,8 @@ class Dataset(Generic[E]):
     @property
     def report(self) -> str:
         """One line for the user: how many examples there are, and the notes."""
-        notes = f" ({'; '.join(self.notes)})" if self.notes else ""
-        return f"{self.name}: {len(self):,} {self.unit}{notes}"
+        notes = "; ".join(note if isinstance(note, str) else note(self) for note in self.notes)
+        return f"{self.name}: {len(self):,} {self.unit}" + (f" ({notes})" if notes else "")
 
     def digest(self) -> str:
         """A few letters that are others for other examples, and for another order of them."""
@@ -144,7 +149,7 @@ class Dataset(Generic[E]):
         rest, kept = (_Chosen(self._examples, np.flatnonzero(side)) for side in (~held, held))
         return (
             Dataset(self.name, rest, self.unit, (*self.notes, *notes)),
-            Dataset(f"{self.name}, held out", kept, self.unit),
+            Dataset(f"{self.name}, held out", kept, self.unit, [note for note in self.notes if callable(note)]),
         )
 
     def some(self, count: int) -> list[E]:

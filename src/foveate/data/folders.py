@@ -90,6 +90,12 @@ def listed_file(folder: Path, name: str, where: str) -> Path:
     return file
 
 
+def listed_beside(folder: Path, name: str, where: str, within: Sequence[str]) -> Path:
+    """As `listed_file`, where the name may count from one of the folders `within` the folder, too."""
+    place = next((part for part in within if is_file(folder / part / name)), None)
+    return listed_file(folder, name if place is None else str(Path(place) / name), where)
+
+
 class SplitFolders(NamedTuple):
     """The folders of a dataset that was split before."""
 
@@ -110,18 +116,3 @@ def split_folders(folder: Path) -> SplitFolders | None:
     if train is None or (dev is None and test is None) or not places.keys() <= {*TRAIN, *DEV, *TEST}:
         return None
     return SplitFolders(train, dev, test)
-
-
-def parts_to_learn(data: Sequence[Path], validation: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """What to learn from and to validate on, of a folder that holds train and val; other paths as they are."""
-    found = split_folders(data[0]) if len(data) == 1 else None
-    if found is None:
-        return tuple(data), tuple(validation)
-    return (found.train,), tuple(validation) or ((found.dev,) if found.dev else ())
-
-
-def part_to_measure(data: Sequence[Path]) -> tuple[Path, ...]:
-    """What to measure on, of a folder that holds train and test; other paths as they are."""
-    found = split_folders(data[0]) if len(data) == 1 else None
-    part = None if found is None else found.test or found.dev
-    return tuple(data) if part is None else (part,)

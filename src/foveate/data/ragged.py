@@ -49,6 +49,23 @@ class RaggedArray:
         return [self._tokens[begin:end] for begin, end in zip(ends - self.lengths[rows], ends, strict=True)]
 
 
+def packed(lengths: Numbers, most: int) -> list[Numbers]:
+    """The places of sequences that stand one behind the other in each row of at most `most` tokens: the longest first,
+    each in the fullest row that has room for it. None may be longer than a row."""
+    rows, with_room = list[list[int]](), [list[int]() for _ in range(most + 1)]
+    for place in np.argsort(-lengths, kind="stable").tolist():
+        size = int(lengths[place])
+        room = next((room for room in range(size, most + 1) if with_room[room]), None)
+        if room is None:
+            rows.append([])
+            number, room = len(rows) - 1, most
+        else:
+            number = with_room[room].pop()
+        rows[number].append(place)
+        with_room[room - size].append(number)
+    return [np.array(row) for row in rows]
+
+
 def in_pieces(texts: Iterable[Known]) -> Iterator[list[Known]]:
     """Yields pieces that are tokenised together."""
     coming = iter(texts)

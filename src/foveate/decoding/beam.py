@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from foveate.accelerator import is_accelerator
 from foveate.attention import assign_rows
 from foveate.contracts import Generator, Hypothesis
 from foveate.decoding.first_step import first_step
@@ -64,7 +65,7 @@ def beam(
     be in evaluation mode. Raises UserError for invalid settings.
     """
     check_beam(width, n_best, length_penalty, patience, growth, threshold)
-    steps = limits(inputs, max_length)
+    steps = limits(inputs, max_length).cpu()
     enough = math.inf if patience is None else max(n_best, patience * width)
     found = _Found(len(steps), n_best, length_penalty, enough)
     if early_stopping is not None:
@@ -73,8 +74,8 @@ def beam(
     search = _Search(steps, special, width, found, growth, threshold, early_stopping, rules)
     logits, state = first_step(model, inputs, special)
     while len(rows := search.advance(logits)):
-        state.reorder(rows)
-        logits = model.step(search.last_tokens, state)
+        state.reorder(rows.to(logits.device))
+        logits = model.step(search.last_tokens.to(logits.device), state)
     return [rivals[:n_best] for rivals in found.hypotheses]
 
 
@@ -155,6 +156,9 @@ def _rank_mixed(hypothesis: Hypothesis) -> tuple[bool, float]:
 class _Search:
     """The open hypotheses of the remaining examples, up to W for each, best first.
 
+    They are kept on the CPU, which reads the best continuations once a step; the logits and the model's state may be on
+    another device.
+
     The search starts with one for each example. Later there are as many as the width; a log-probability of -inf marks
     empty ones, which were dropped or do not exist in a tiny vocabulary. Each hypothesis has a row of the model, `rows`,
     and keeps it if possible, because moving the memory of a model takes time.
@@ -213,17 +217,18 @@ class _Search:
     ) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"], Int[Tensor, "B K"]]:
         """The best continuations of each example, best first: log-probability, beam continued, token added."""
         # Only the end and `width` other tokens of a beam matter.
+        device = logits.device
         scores = logits if self.rules is None else self._ruled(logits)
         allowed, first = writable(scores, self.special)
         _, tokens = best(allowed, self.width + 1)
         continuations = tokens.shape[1]
-        rows = self.rows.flatten()
+        rows = self.rows.flatten().to(device)
         added = log_probs(logits, tokens + first) if self.rules is None else scores.gather(1, tokens + first)
         added, tokens = added[rows], tokens[rows]
-        totals = self.log_prob.flatten()[:, None] + added
+        totals = self.log_prob.flatten().to(device)[:, None] + added
         log_prob, chosen = best(totals.reshape(len(self.examples), -1), 2 * self.width)
         tokens = tokens.reshape(len(self.examples), -1).gather(1, chosen) + first
-        return log_prob, chosen // continuations, tokens
+        return _read(log_prob, chosen // continuations, tokens)
 
     def _ruled(self, logits: Float[Tensor, "R N"]) -> Float[Tensor, "R N"]:
         """The log-probabilities of all tokens after each row of the model, as the rules change them."""
@@ -232,7 +237,8 @@ class _Search:
         left = (self.steps - length + 1)[:, None].expand_as(there)[there]
         in_order = torch.empty_like(written).index_copy_(0, rows, written)
         assert self.rules is not None
-        return self.rules(log_softmax(logits), in_order, torch.empty_like(left).index_copy_(0, rows, left))
+        left = torch.empty_like(left).index_copy_(0, rows, left)
+        return self.rules(log_softmax(logits), in_order.to(logits.device), left.to(logits.device))
 
     def _store_ended(
         self, ends: Bool[Tensor, "B K"], log_prob: Float[Tensor, "B K"], parents: Int[Tensor, "B K"]
@@ -282,6 +288,16 @@ class _Search:
     def _keep(self, stay: Bool[Tensor, "B"]) -> None:
         self.examples, self.steps, self.rows = self.examples[stay], self.steps[stay], self.rows[stay]
         self.written, self.log_prob = self.written[stay], self.log_prob[stay]
+
+
+def _read(
+    log_prob: Float[Tensor, "B K"], parents: Int[Tensor, "B K"], tokens: Int[Tensor, "B K"]
+) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"], Int[Tensor, "B K"]]:
+    """The same on the CPU, which waits for the device once."""
+    if not is_accelerator(log_prob.device):
+        return log_prob, parents, tokens
+    bits, parents, tokens = torch.stack([log_prob.view(torch.int32), parents.int(), tokens.int()]).cpu()
+    return bits.view(log_prob.dtype), parents.long(), tokens.long()
 
 
 def _pick(written: Int[Tensor, "B W T"], beams: Int[Tensor, "B K"]) -> Int[Tensor, "B K T"]:

@@ -67,7 +67,11 @@ def generate(
     rows = list(range(len(prompts)))
     while True:
         tokens = choose(logits.float(), seen, settings, generator)
-        found = zip(rows, tokens.tolist(), log_probs(logits, tokens[:, None])[:, 0].tolist(), strict=True)
+        # Both are read together: numbers below 2**24 are exact in single precision.
+        chosen, nats = torch.stack([tokens.float(), log_probs(logits, tokens[:, None])[:, 0]]).tolist()
+        if any(map(math.isnan, nats)):
+            raise not_a_number("in decoding")
+        found = zip(rows, map(int, chosen), nats, strict=True)
         stay = [place for place, (row, token, log_prob) in enumerate(found) if append(row, token, log_prob)]
         if not stay:
             return written
@@ -114,7 +118,7 @@ def choose(
     settings: Decoding,
     generator: torch.Generator | None = None,
 ) -> Int[Tensor, "R"]:
-    """The next token of each row. `seen` marks the tokens that a row's text has. Raises UserError for NaN."""
+    """The next token of each row. `seen` marks the tokens that a row's text has."""
     if seen is not None:
         logits = penalize(logits, seen, settings.repetition_penalty)
     if settings.method == "sample" and settings.temperature:
@@ -122,7 +126,4 @@ def choose(
             logits, settings.temperature, settings.top_k, settings.top_p, settings.min_p, generator
         )
         return found
-    chosen = likeliest(logits)
-    if logits.gather(1, chosen[:, None]).isnan().any():
-        raise not_a_number("in decoding")
-    return chosen
+    return likeliest(logits)

@@ -100,17 +100,24 @@ def write(
         tokens = choose(allowed) + first
         log_prob = log_prob + log_probs(logits, tokens[:, None])[:, 0]
         written = torch.cat([written, tokens[:, None]], 1)
-        leave = (tokens == special.end) | (steps <= step)
-        if leave.any():
+        # A row of NaN leaves too, to be told of.
+        ends = ((tokens == special.end) | (steps <= step) | log_prob.isnan()).tolist()
+        if any(ends):
+            leave = _places(ends, rows.device)
             done.update(_finished(rows[leave], written[leave], log_prob[leave], special.end))
-            stay = (~leave).nonzero()[:, 0]
-            if not len(stay):
+            if all(ends):
                 break
+            stay = _places([not end for end in ends], rows.device)
             state.reorder(stay)
             rows, written, log_prob, steps = rows[stay], written[stay], log_prob[stay], steps[stay]
             penalty = None if penalty is None else replace(penalty, prompts=penalty.prompts[stay])
         logits = model.step(written[:, -1], state)
     return [done[row] for row in range(len(done))]
+
+
+def _places(chosen: list[bool], device: torch.device) -> Int[Tensor, "K"]:
+    """The places of those that are chosen."""
+    return torch.tensor([place for place, is_chosen in enumerate(chosen) if is_chosen], device=device)
 
 
 def _finished(

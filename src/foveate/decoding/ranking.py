@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from foveate.accelerator import is_accelerator
 from foveate.contracts import Hypothesis
 from foveate.errors import UserError
 from foveate.finite import NotFinite
@@ -39,8 +40,9 @@ def best(scores: Float[Tensor, "R N"], count: int) -> tuple[Float[Tensor, "R K"]
 
 
 def _best_of_short(scores: Float[Tensor, "R N"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
-    """`best` for short rows. Whole rows are sorted only if equal scores make the choice ambiguous."""
-    if scores.shape[1] > count:
+    """`best` for short rows. Whole rows are sorted only if equal scores make the choice ambiguous, or where to ask
+    that would take longer: the CPU would wait for an accelerator."""
+    if scores.shape[1] > count and not is_accelerator(scores.device):
         values, places = scores.topk(count + 1, dim=1)
         if not (values[:, count - 1] == values[:, count]).any():
             places = places[:, :count].sort(dim=1).values
@@ -90,11 +92,11 @@ def limits(inputs: dict[str, Tensor], max_length: int | Int[Tensor, "B"]) -> Int
     first = next(iter(inputs.values()))
     if not len(first):
         raise UserError("nothing to decode: the inputs have no example")
-    lengths = torch.as_tensor(max_length, device=first.device)
+    lengths = torch.as_tensor(max_length).cpu()
     if lengths.ndim and len(lengths) != len(first):
         raise UserError(
             f"max_length has {len(lengths)} numbers for {len(first)} examples; give one for each, or one for all"
         )
     if (lengths < 1).any():
         raise UserError(f"max_length must be at least 1 (the end token is counted), not {int(lengths.min())}")
-    return lengths.expand(len(first))
+    return lengths.to(first.device).expand(len(first))

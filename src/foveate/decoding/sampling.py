@@ -4,10 +4,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from foveate.accelerator import is_accelerator
 from foveate.contracts import Generator, Hypothesis
 from foveate.decoding.first_step import first_step
 from foveate.decoding.greedy import Penalty, write
-from foveate.decoding.ranking import best, limits, not_a_number
+from foveate.decoding.ranking import best, limits
 from foveate.decoding.token_rules import TokenRules
 from foveate.errors import UserError
 from foveate.special_tokens import SpecialTokens
@@ -66,13 +67,12 @@ def draw(
     min_p: float | None = None,
     generator: torch.Generator | None = None,
 ) -> Int[Tensor, "R"]:
-    """A token of each row, drawn as `sample` does. Raises UserError for NaN."""
+    """A token of each row, drawn as `sample` does; any of a row of NaN, which its log-probability tells of."""
     logits = logits.float()
     # The greatest becomes 0, so that no temperature can make it overflow.
     kept, tokens = candidates((logits - logits.amax(1, keepdim=True)) / temperature, top_k, top_p)
     shares = kept.softmax(1)
-    if shares[:, 0].isnan().any():
-        raise not_a_number("in decoding")
+    shares = shares.nan_to_num(1.0)  # without a question, for whose answer the CPU would wait
     if min_p is not None:
         shares = shares.masked_fill(shares < min_p * shares.amax(1, keepdim=True), 0.0)
     places = torch.multinomial(shares, 1, generator=generator)
@@ -95,10 +95,11 @@ def candidates(
 def _nucleus(logits: Float[Tensor, "R N"], top_p: float) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
     log_prob = logits.log_softmax(1)
     # Sorting a whole vocabulary is slower than most models, so try few tokens first.
-    for count in (64, 512, logits.shape[1]):
+    whole = logits.shape[1]
+    for count in (whole,) if is_accelerator(logits.device) else (64, 512, whole):
         kept, tokens = best(log_prob, count)
         reached = kept.exp().cumsum(1)
-        if (reached[:, -1] >= top_p).all():
+        if count == whole or (reached[:, -1] >= top_p).all():
             break
     outside = reached - kept.exp() >= top_p
     outside[:, 0] = False  # even if `top_p` underflows in single precision

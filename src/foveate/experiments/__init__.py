@@ -6,14 +6,17 @@ A comparison is a module with OPTIONS, a subclass of `Options`, and `run(options
 """
 
 import importlib
+from dataclasses import replace
 from typing import Any
 
 import torch
 from rich.console import Console
 
-from foveate.errors import unknown
-from foveate.experiments.comparison import Comparison, Options, Table, save
+from foveate.errors import at_least, unknown
+from foveate.experiments.comparison import Comparison, DeviceOptions, Options, Table, conditions, save
+from foveate.experiments.seeds import mean_of_seeds
 from foveate.files import check_writable
+from foveate.training.hardware import choose_device
 from foveate.training.settings import check_seed, check_threads
 
 COMPARISONS = {
@@ -22,6 +25,10 @@ COMPARISONS = {
         "recurrent, convolution, self-attention, restricted self-attention: cost against length and width",
     ),
     "dot-scaling": ("foveate.experiments.dot_scaling", "dot against scaled dot, by the width of the keys"),
+    "vanishing": (
+        "foveate.experiments.vanishing",
+        "how far back gradients reach: recurrent networks, gates, attention; by distance and length",
+    ),
     "scores": ("foveate.experiments.scores", "scores of attention: time, memory, what a layer learns with each"),
     "positions": (
         "foveate.experiments.positions",
@@ -97,7 +104,7 @@ def comparison_module(name: str) -> Any:
 
 
 def compare(name: str, options: Options, console: Console) -> Comparison:
-    """Run a comparison with the threads and the seed of its options.
+    """Run a comparison with the threads and the seeds of its options.
 
     Raises UserError for invalid options and for an output folder that cannot be written to.
     """
@@ -105,10 +112,18 @@ def compare(name: str, options: Options, console: Console) -> Comparison:
     check_writable(options.out)
     check_threads(options.threads)
     check_seed(options.seed)
+    at_least(1, "seeds", options.seeds)
+    if options.seeds > 1:
+        seeds = range(options.seed, options.seed + options.seeds)
+        alone = (replace(options, seed=seed, seeds=1, out=options.out / f"seed-{seed}") for seed in seeds)
+        return mean_of_seeds([compare(name, one, console) for one in alone], seeds)
+    device = options.device if isinstance(options, DeviceOptions) else "cpu"
+    choose_device(device)
     before = torch.get_num_threads()
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
     try:
-        return module.run(options, console)
+        found: Comparison = module.run(options, console)
+        return replace(found, conditions=found.conditions or f"Measured with {conditions(device)}.")
     finally:
         torch.set_num_threads(before)

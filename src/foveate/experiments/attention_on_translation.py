@@ -21,7 +21,7 @@ from foveate.decoding import step_scores
 from foveate.errors import UserError, at_least, unknown
 from foveate.experiments import translation_report
 from foveate.experiments.alignment_error import alignment_quality, diagonal, is_alignable, messages
-from foveate.experiments.comparison import Comparison, Options
+from foveate.experiments.comparison import Comparison, DeviceOptions, made_on
 from foveate.experiments.gradient_variance import gradient_variance
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
@@ -67,7 +67,7 @@ BATCH_TOKENS = 1024
 
 
 @dataclass
-class AttentionOnTranslation(Options):
+class AttentionOnTranslation(DeviceOptions):
     """Train translators of emoji names with different kinds of attention, and compare them.
 
     Rows that are already in `--out` are not trained again; an interrupted training is resumed.
@@ -115,7 +115,7 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
         measured[name] = _row(name, options, splits, unseen, console)
     console.rule("speed, interleaved")
     translators: dict[str, Any] = {name: load(_folder(options, name)) for name in options.rows}
-    batch = _batch(translators, splits.train, options)
+    batch = _batch(translators, splits.train, options).to(options.device)
     speeds = _speeds(translators, batch, options)
     variances = {
         name: gradient_variance(translator.model, batch, options.seed) for name, translator in translators.items()
@@ -163,7 +163,7 @@ def _recipe(options: AttentionOnTranslation, name: str) -> Recipe:
         save_every=250,
         average=1,
         seed=options.seed,
-        device="cpu",
+        device=options.device,
         threads=options.threads,
     )
 
@@ -194,7 +194,7 @@ def _row(
 
     folder = _folder(options, name)
     path = folder / RESULTS
-    result = measure_once(path, settings, measure, lambda: training_conditions(load(folder).model))
+    result = measure_once(path, settings, measure, lambda: training_conditions(load(folder).model, options.device))
     return from_dict(TranslatorResult, result, str(path))
 
 
@@ -213,7 +213,9 @@ def _speeds(translators: dict[str, Skill], batch: Batch, options: AttentionOnTra
     """Target tokens a second of each translator, in training and in decoding step by step, on the same batch."""
     models = {name: translator.model for name, translator in translators.items()}
     special = next(iter(translators.values())).processor.writes.tokenizer.special
-    updaters = {name: Updater(model, CrossEntropy(0.1), Training(device="cpu")) for name, model in models.items()}
+    updaters = {
+        name: Updater(model, CrossEntropy(0.1), Training(device=options.device)) for name, model in models.items()
+    }
 
     def learn(name: str) -> None:
         models[name].train()
@@ -222,8 +224,9 @@ def _speeds(translators: dict[str, Skill], batch: Batch, options: AttentionOnTra
     def write(name: str) -> None:
         step_scores(cast(Generator, models[name].eval()), batch, special)
 
-    training, writing = (
-        {name: batch.total_weight / seconds for name, seconds in side_by_side(runs, options.repeats).items()}
-        for runs in ({name: partial(run_of, name) for name in models} for run_of in (learn, write))
-    )
+    with made_on(options.device):
+        training, writing = (
+            {name: batch.total_weight / seconds for name, seconds in side_by_side(runs, options.repeats).items()}
+            for runs in ({name: partial(run_of, name) for name in models} for run_of in (learn, write))
+        )
     return Speeds(training, writing)

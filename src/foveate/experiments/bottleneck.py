@@ -23,7 +23,7 @@ from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError, at_least
 from foveate.experiments import bottleneck_report
 from foveate.experiments.bottleneck_report import Group, Times
-from foveate.experiments.comparison import Comparison, Options, check_growing
+from foveate.experiments.comparison import Comparison, DeviceOptions, check_growing, made_on
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
 from foveate.metrics.translation import quality_by_length
@@ -45,7 +45,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @dataclass
-class Bottleneck(Options):
+class Bottleneck(DeviceOptions):
     """Train two RNNs without attention, one with it and a Transformer, and compare them by source length.
 
     Sentences of your own (`--data`, some ten thousand pairs) show the limits of one vector. Emoji names, the default,
@@ -112,7 +112,8 @@ def run(options: Bottleneck, console: Console) -> Comparison:
         ("writing step by step", _write, written),
     ):
         console.rule(what)
-        times[what] = _times(translators, run_of, lengths, options.repeats)
+        with made_on(options.device):
+            times[what] = _times(translators, run_of, lengths, options.repeats)
     named = f"{options.text}, {options.from_language}-{options.to_language}"
     return Comparison(
         f"The bottleneck: {splits.train.name if options.data else named}",
@@ -183,7 +184,7 @@ def _recipe(options: Bottleneck, name: str) -> Recipe:
         save_every=250,
         average=1,
         seed=options.seed,
-        device="cpu",
+        device=options.device,
         threads=options.threads,
     )
 
@@ -193,7 +194,7 @@ def _results(options: Bottleneck, name: str) -> Path:
 
 
 def _conditions(options: Bottleneck, name: str) -> str:
-    return training_conditions(load(_recipe(options, name).out).model)
+    return training_conditions(load(_recipe(options, name).out).model, options.device)
 
 
 def _by_length(recipe: Recipe, splits: Splits, options: Bottleneck, console: Console) -> list[Group]:
@@ -228,6 +229,8 @@ def _write(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
 def _times(translators: dict[str, Skill], run_of: Callable[..., None], lengths: Sequence[int], repeats: int) -> Times:
     """Seconds for one sentence of each length, by model; measurements are interleaved."""
     times: Times = {name: {} for name in translators}
+    for translator in translators.values():
+        translator.model.to(torch.get_default_device())
     for length in lengths:
         tokens = torch.randint(
             LEARNED.first_word,

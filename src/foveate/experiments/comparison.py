@@ -1,15 +1,19 @@
 """The options and the results of a comparison: tables, raw numbers and pictures."""
 
+import contextlib
+import functools
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from rich.console import Console
 
 from foveate import viewer
+from foveate.accelerator import accelerator_names, accelerator_type
 from foveate.contracts import Picture
 from foveate.errors import UserError, at_least
 from foveate.files import written
@@ -25,6 +29,40 @@ class Options:
     """Number of CPU threads. With one thread, times are CPU times, which other programs hardly affect."""
     seed: int = 1
     """Seed of all random numbers."""
+    seeds: int = 1
+    """Compare with this many seeds, from --seed on: figures are means, with the half of their 95 % intervals. Each
+    seed takes as long as one comparison."""
+
+
+@dataclass
+class DeviceOptions(Options):
+    """The options of comparisons that compute with models or layers, and do not only count."""
+
+    device: str = "cpu"
+    """Device on which models are trained and timed, such as cuda. Times on another device than the CPU are wall-clock
+    times, until it has finished."""
+
+
+def made_on(device: str) -> contextlib.AbstractContextManager[object]:
+    """While it is open, tensors and layers are made on this device, and times are those of it.
+
+    The CPU's tensors are made there anyway, without what torch adds to each call.
+    """
+    return contextlib.nullcontext() if device == "cpu" else torch.device(device)
+
+
+Made = TypeVar("Made", bound=DeviceOptions)
+
+
+def on_device(run: "Callable[[Made, Console], Comparison]") -> "Callable[[Made, Console], Comparison]":
+    """A comparison that makes its tensors and layers itself: those that it makes are on the device of its options."""
+
+    @functools.wraps(run)
+    def run_there(options: Made, console: Console) -> "Comparison":
+        with made_on(options.device):
+            return run(options, console)
+
+    return run_there
 
 
 def check_growing(name: str, sizes: Sequence[int]) -> None:
@@ -62,8 +100,8 @@ class Comparison:
     """All measurements, as JSON values."""
     notes: list[str] = field(default_factory=list)
     """Notes about the tables."""
-    conditions: str = field(default_factory=lambda: f"Measured with {conditions()}.")
-    """The software and hardware of the measurement."""
+    conditions: str = ""
+    """The software and hardware of the measurement; by default those of this process and of the options' device."""
 
     def markdown(self) -> str:
         parts = [f"# {self.title}", *(table.markdown() for table in self.tables), *self.notes, self.conditions]
@@ -86,10 +124,13 @@ def save(comparison: Comparison, name: str, options: Options) -> list[Path]:
     return [options.out / file for file in (*texts, *pictures)]
 
 
-def conditions() -> str:
-    """The version of torch, the number of threads and the processor."""
+def conditions(device: str = "cpu") -> str:
+    """The version of torch, the number of threads, the processor, and the device where it is another."""
     threads = torch.get_num_threads()
-    return f"torch {torch.__version__}, {threads} thread{'s' * (threads > 1)} of {processor_name()}"
+    here = f"torch {torch.__version__}, {threads} thread{'s' * (threads > 1)} of {processor_name()}"
+    if device.partition(":")[0] == accelerator_type():
+        return f"{here}, and {accelerator_names()[torch.device(device).index or 0]}"
+    return here if device == "cpu" else f"{here}, and {device}"
 
 
 def processor_name() -> str:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from foveate import models
 from foveate.contracts import Output, label_batch
 from foveate.errors import at_least
-from foveate.experiments.comparison import Comparison, Options, Table, check_growing
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table, check_growing, on_device
 from foveate.experiments.drawing import legend_below, line, panels, powers_of_two
 from foveate.special_tokens import LEARNED
 from foveate.training import CrossEntropy
@@ -39,7 +39,7 @@ REINFORCE alone, from four places a step."""
 
 
 @dataclass
-class Copying(Options):
+class Copying(DeviceOptions):
     """Train recurrent models to copy sequences of random tokens, and measure them by length."""
 
     order: Literal["forward", "reversed"] = "forward"
@@ -70,6 +70,7 @@ class CopyAccuracy:
     accuracy: float
 
 
+@on_device
 def run(options: Copying, console: Console) -> Comparison:
     """Train and test all models. Raises UserError for invalid sizes."""
     check_growing("lengths", options.lengths)
@@ -116,7 +117,8 @@ def _predict(
     options: Copying, model: Callable[..., Output], rows: int, length: int, generator: torch.Generator | None = None
 ) -> tuple[Output, Int[Tensor, "B T"]]:
     """Returns a model's output for some sequences, and the tokens that it should write."""
-    source = torch.randint(FIRST, FIRST + options.vocabulary, (rows, length), generator=generator)
+    source = torch.randint(FIRST, FIRST + options.vocabulary, (rows, length), generator=generator, device="cpu")
+    source = source.to(torch.get_default_device())
     target = source if options.order == "forward" else source.flip(1)
     known = F.pad(target[:, :-1], (1, 0), value=LEARNED.start)
     return model(source, torch.full((rows,), length), known), target

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from foveate import run_dir, tasks
 from foveate.errors import UserError, at_least
-from foveate.experiments.comparison import Comparison, Options, Table
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.files import read_json_lines
 from foveate.tasks.loading import recipe
@@ -18,7 +18,7 @@ from foveate.viewer.plain_figure import PlainFigure
 
 
 @dataclass
-class Degradation(Options):
+class Degradation(DeviceOptions):
     """Train plain and residual nets of two depths on images by name, and compare their errors."""
 
     source: str = "fashion-mnist"
@@ -75,6 +75,7 @@ def _recipe(options: Degradation, preset: str, folder: Path) -> Recipe:
         validate_every=options.validate_every,
         save_every=4 * options.validate_every,
         patience=None,
+        device=options.device,
         threads=options.threads,
         seed=options.seed,
     )

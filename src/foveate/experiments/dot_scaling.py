@@ -4,10 +4,12 @@ and size of the gradient.
 The dot product of two random vectors of width D has a standard deviation of sqrt(D). Large scores saturate the softmax,
 so that its gradient vanishes (Vaswani et al. 2017, section 3.2.1). The norm of a constant vector (a, ..., a) is
 a sqrt(D), and the product of two of them a b D: their scores grow with D where those of random vectors grow with its
-root, and with the root of D under the scale.
+root, and with the root of D under the scale. A scale of 1/D makes up for vectors that are alike, and flattens the
+weights of all others.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,10 +20,15 @@ from torch import Tensor
 
 from foveate.attention import Dot, ScaledDot, Score, attend
 from foveate.errors import UserError, at_least
-from foveate.experiments.comparison import Comparison, Options, Table
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table, on_device
 from foveate.experiments.drawing import GREY, legend_below, line, panels, powers_of_two
 
-SCORES: dict[str, Score] = {"dot": Dot(), "scaled dot": ScaledDot()}
+SCORES: dict[str, Callable[[int], Score]] = {
+    "dot": lambda width: Dot(),
+    "scaled dot": lambda width: ScaledDot(),
+    "dot / D": lambda width: ScaledDot(1 / width),
+}
+"""Each score of vectors of a width."""
 
 LEAST = 1e-12
 """Smaller gradients are not drawn: training cannot distinguish them from zero."""
@@ -32,13 +39,20 @@ WORDS: dict[str, Any] = {"va": "bottom", "fontsize": "small", "color": GREY}
 VECTORS = {"bare": "bare vectors", "projected": "keys projected", "constant": "constant vectors"}
 """What attends to what, with its name in pictures."""
 
+STYLES: dict[str, Any] = {
+    "bare": {"linestyle": "-", "marker": "o"},
+    "projected": {"linestyle": "--", "marker": "s"},
+    "constant": {"linestyle": ":", "marker": "x"},
+}
+"""How lines are drawn; their colour is that of the score."""
+
 ZERO = 1e-45
 """Replaces a gradient of zero on the logarithmic axis; it is below the drawn range."""
 
 
 @dataclass
-class DotScaling(Options):
-    """Compare the weights and gradients of dot and scaled dot attention, by the width of the keys."""
+class DotScaling(DeviceOptions):
+    """Compare weights and gradients of dot products, as they are, divided by sqrt(D) and by D, by the width of keys."""
 
     widths: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
     """Widths D of queries and keys."""
@@ -64,6 +78,7 @@ class ScoreStatistics:
     weights."""
 
 
+@on_device
 def run(options: DotScaling, console: Console) -> Comparison:
     """Measure all scores at all widths. Raises UserError for invalid sizes."""
     at_least(2, "positions", options.positions)
@@ -83,8 +98,8 @@ def run(options: DotScaling, console: Console) -> Comparison:
         }
         for name, score in SCORES.items():
             for vectors, pairs in sides.items():
-                parts = [_measure(queries, keys, score) for queries, keys in pairs]
-                variance, entropy, gradient = torch.tensor(parts).mean(0).tolist()
+                parts = [_measure(queries, keys, score(width)) for queries, keys in pairs]
+                variance, entropy, gradient = torch.tensor(parts, device="cpu").mean(0).tolist()
                 results.append(ScoreStatistics(name, vectors, width, variance, entropy, gradient))
     return _report(options, results)
 
@@ -118,11 +133,11 @@ def _report(options: DotScaling, results: list[ScoreStatistics]) -> Comparison:
         entropies.rows.append([f"{width:,}", *(f"{result.entropy:.2f}" for result in parts)])
         gradients.rows.append([f"{width:,}", *(f"{result.gradient:.1e}" for result in parts)])
     figure, (axes,) = panels(1, 3, 4.2, 3.4)
-    for number, case in enumerate(cases):
-        parts = chosen[case]
-        line(axes[2], number, options.widths, [result.variance for result in parts], names[case])
-        line(axes[0], number, options.widths, [result.entropy for result in parts], names[case])
-        line(axes[1], number, options.widths, [max(result.gradient, ZERO) for result in parts], names[case])
+    for case in cases:
+        parts, number, how = chosen[case], [*SCORES].index(case[0]), STYLES[case[1]]
+        line(axes[2], number, options.widths, [result.variance for result in parts], names[case], **how)
+        line(axes[0], number, options.widths, [result.entropy for result in parts], names[case], **how)
+        line(axes[1], number, options.widths, [max(result.gradient, ZERO) for result in parts], names[case], **how)
     most, top = math.log(options.positions), max(0.1, 1.5 * max(result.gradient for result in results))
     axes[0].axhline(most, color=GREY, linewidth=0.8, linestyle=":")
     axes[0].text(options.widths[-1], 1.015 * most, f"log {options.positions}: all alike", ha="right", **WORDS)

@@ -30,9 +30,10 @@ def _bench(name: str, shows: str, minutes: float, page: str, *pictures: str) -> 
 
 SHORT = "--learning-rate 0.003 --schedule linear --warmup 100 --validate-every 200 --average 1 --threads 1"
 MESSAGES = "--vocabulary 2000 --batch 1024 --validation-examples 200 --architecture.dropout 0.1 "
+MESSAGES += "--architecture.encoder-layers 2 --architecture.decoder-layers 2 "
 MESSAGES += "--steps 900 --learning-rate 0.003 --schedule linear --warmup 100 --validate-every 300 --average 1"
 
-MESSAGE = "woman singer dark skin tone, man in lotus position medium-light skin tone"
+MESSAGE = "police officer medium skin tone, person running"
 
 SMALL_GPT = "--architecture.width 128 --architecture.layers 3 --architecture.feedforward 512 --threads 1"
 FEW_STEPS = "--batch 1024 --steps 40 --warmup 10 --validate-every 10 --validation-examples 200 --save-every 40 "
@@ -94,7 +95,7 @@ ROWS = (
         "Where a small Transformer looks while it writes, and a page with every head of every layer",
         (
             f"train translate emoji --from-language en --to fr --model transformer-tiny {MESSAGES} --out {{out}}/run",
-            "look {out}/run 'woman singer dark skin tone' --out {out}/look.html",
+            f"look {{out}}/run '{MESSAGE}' --out {{out}}/look.html",
             f"run {{out}}/run '{MESSAGE}' --picture {{out}}/writing.gif",
         ),
         ("writing.gif", "look.html"),

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from foveate.errors import at_least, unknown
-from foveate.experiments.comparison import Comparison, Options, Table
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table
 from foveate.experiments.measurement_cache import conditions_note
 from foveate.experiments.trained_rows import RESULTS, SMALL_TRANSLATOR, TRANSLATOR, train_row, translator_speeds
 
@@ -24,7 +24,7 @@ LENGTHS = (32, 512)
 
 
 @dataclass
-class Heads(Options):
+class Heads(DeviceOptions):
     """Train translators of emoji names whose attention has other heads, and compare quality, time and size.
 
     Rows that are already in `--out` are not trained again; an interrupted training is resumed.
@@ -63,7 +63,7 @@ def run(options: Heads, console: Console) -> Comparison:
         for name in options.rows
     }
     speeds = {
-        length: translator_speeds(architectures, length, max(1, LENGTHS[-1] // length), options.repeats)
+        length: translator_speeds(architectures, length, max(1, LENGTHS[-1] // length), options.repeats, options.device)
         for length in LENGTHS
     }
     table = Table(["heads", "BLEU", "chrF", "parameters", *(f"step, {length} tokens, ms" for length in LENGTHS)])

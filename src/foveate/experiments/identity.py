@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from foveate import models
 from foveate.errors import UserError, at_least
-from foveate.experiments.comparison import Comparison, Options, Table
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table, on_device
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.models.vision.resnet import ResNet
 from foveate.nn import ConvNorm
@@ -29,7 +29,7 @@ WAYS = {
 
 
 @dataclass
-class Identity(Options):
+class Identity(DeviceOptions):
     """Compare nets of 20 layers with deeper ones that contain them, by the size of the other layers' weights."""
 
     blocks: tuple[int, ...] = (9, 9, 9)
@@ -54,6 +54,7 @@ class Kept:
     """The greatest one between the features of the two nets, as a share of the greatest feature."""
 
 
+@on_device
 def run(options: Identity, console: Console) -> Comparison:
     """Compare all nets. Raises UserError for sizes that cannot be."""
     for name in ("images", "side"):

@@ -18,7 +18,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat
 from foveate.data.sources import open_source
 from foveate.errors import UserError, at_least
-from foveate.experiments.comparison import Options
+from foveate.experiments.comparison import DeviceOptions
 from foveate.experiments.flops import flops
 from foveate.experiments.measurement_cache import measure_once
 from foveate.forms.image import SquareImage
@@ -30,7 +30,7 @@ from foveate.training.update import Updater
 
 
 @dataclass
-class ImageOptions(Options):
+class ImageOptions(DeviceOptions):
     """The images that the rows of a table learn, and how."""
 
     source: str = "fashion-mnist"
@@ -103,7 +103,7 @@ class ImageRows:
             schedule="cosine",
             warmup=max(1, steps // 10),
             weight_decay=0.05,
-            device="cpu",
+            device=options.device,
         )
         update, progress = Updater(model.train(), CrossEntropy(0.1), settings), Progress()
         begin = time.process_time()
@@ -146,6 +146,8 @@ def _endless(batches: BucketedBatches) -> Iterator[Batch]:
 
 
 def _accuracy(model: nn.Module, batches: list[Batch]) -> float:
+    device, model = next(model.parameters()).device, model.eval()
     with torch.inference_mode():
-        right = [(model.eval()(**batch.inputs).logits.argmax(-1) == batch.labels[:, 0]).float() for batch in batches]
+        there = (batch.to(device) for batch in batches)
+        right = [(model(**batch.inputs).logits.argmax(-1) == batch.labels[:, 0]).float() for batch in there]
     return 100 * float(torch.cat(right).mean())

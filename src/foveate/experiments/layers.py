@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from foveate.attention import attend, window
 from foveate.errors import UserError, at_least
 from foveate.experiments import layers_report
-from foveate.experiments.comparison import Comparison, Options, check_growing
+from foveate.experiments.comparison import Comparison, DeviceOptions, check_growing, on_device
 from foveate.experiments.flops import flops
 from foveate.experiments.layers_report import LayerCost
 from foveate.experiments.measuring import Run, memory, side_by_side
@@ -25,7 +25,7 @@ Layer = Callable[[Float[Tensor, "B T C"]], Float[Tensor, "B T C"]]
 
 
 @dataclass
-class Layers(Options):
+class Layers(DeviceOptions):
     """Compare the cost of a recurrent layer, a convolution, self-attention and restricted self-attention."""
 
     lengths: tuple[int, ...] = (128, 256, 512, 1024, 2048)
@@ -115,6 +115,7 @@ def prepare(options: Layers, name: str, size: tuple[int, int], training: bool) -
     return train if training else forward
 
 
+@on_device
 def run(options: Layers, console: Console) -> Comparison:
     """Measure all layers at all sizes. Raises UserError for invalid sizes."""
     options.check()

@@ -37,10 +37,10 @@ def measure_once(
     return measured
 
 
-def training_conditions(model: nn.Module) -> str:
-    """The conditions of this process, with the precision that `training` chooses for the model."""
-    precision = "bfloat16" if wants_bfloat16("auto", model, torch.device("cpu")) else "float32"
-    return f"{conditions()}, in {precision}"
+def training_conditions(model: nn.Module, device: str) -> str:
+    """The conditions of this process, with the precision that `training` chooses for the model on a device."""
+    precision = "bfloat16" if wants_bfloat16("auto", model, torch.device(device)) else "float32"
+    return f"{conditions(device)}, in {precision}"
 
 
 def conditions_note(paths: Mapping[str, Path]) -> list[str]:

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from foveate.accelerator import accelerator_type
+
 SHORTEST = 0.01
 """Faster runs are repeated until they take this many seconds, because of the resolution of the clock."""
 
@@ -25,8 +27,9 @@ def side_by_side(runs: Mapping[Case, Run], repeats: int = 5) -> dict[Case, float
     """The seconds of each run: the median of `repeats` interleaved measurements.
 
     Interleaving distributes the effect of other programs. A first warm-up run is not counted. With one thread, times
-    are CPU times, otherwise wall-clock times."""
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    are CPU times, otherwise, and on another default device, wall-clock times."""
+    on_cpu = torch.get_default_device().type == "cpu"
+    clock = time.process_time if on_cpu and torch.get_num_threads() == 1 else time.perf_counter
     times: dict[Case, list[float]] = {name: [] for name in runs}
     counts = {name: _count(run, clock) for name, run in runs.items()}
     gc.disable()  # as timeit does: garbage collection would disturb single runs
@@ -47,10 +50,23 @@ def _count(run: Run, clock: Callable[[], float]) -> int:
 
 
 def _seconds(run: Run, count: int, clock: Callable[[], float]) -> float:
+    _wait()
     start = clock()
     for _ in range(count):
         run()
+    _wait()
     return clock() - start
+
+
+def _wait() -> None:
+    """Wait until the default device, if it is a GPU, has finished."""
+    if _on_accelerator():
+        torch.accelerator.synchronize()
+
+
+def _on_accelerator() -> bool:
+    """Whether tensors are made on a GPU that torch knows."""
+    return torch.get_default_device().type == accelerator_type()
 
 
 def memory(prepare: Callable[..., Run], *arguments: Any) -> float | None:
@@ -59,6 +75,8 @@ def memory(prepare: Callable[..., Run], *arguments: Any) -> float | None:
     It runs in a new process. `prepare` must be a function of a module and the arguments plain values, because they are
     sent there. Only Linux reports the peak memory of a process.
     """
+    if torch.get_default_device().type != "cpu":
+        return _memory_of_device(prepare(*arguments))
     if not Path("/proc/self/status").exists():
         return None
     context = multiprocessing.get_context("forkserver")
@@ -71,6 +89,17 @@ def memory(prepare: Callable[..., Run], *arguments: Any) -> float | None:
             return pool.apply(_growth, (prepare, arguments))
     finally:
         os.environ.pop(_TUNABLE) if before is None else os.environ.update({_TUNABLE: before})
+
+
+def _memory_of_device(run: Run) -> float | None:
+    """The bytes that a run adds on the default device; None if torch does not count them."""
+    if not _on_accelerator():
+        return None
+    run()
+    before = torch.accelerator.memory_allocated()
+    torch.accelerator.reset_peak_memory_stats()
+    run()
+    return float(torch.accelerator.max_memory_allocated() - before)
 
 
 _TUNABLE = "MALLOC_MMAP_THRESHOLD_"

@@ -8,6 +8,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -15,7 +16,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate.errors import UserError, at_least
-from foveate.experiments.comparison import Comparison, Options, Table
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table, on_device
 from foveate.nn import StackConfig, TransformerStack
 from foveate.viewer.heatmaps import COLOURS
 from foveate.viewer.plain_figure import PlainFigure
@@ -27,7 +28,7 @@ LAST = 20
 
 
 @dataclass
-class Norms(Options):
+class Norms(DeviceOptions):
     """Compare the loss of post-norm and pre-norm Transformers, by depth and learning rate."""
 
     depths: tuple[int, ...] = (2, 6, 12)
@@ -75,6 +76,7 @@ class Reverser(nn.Module):
         return self.output(self.encoder(self.embedding(tokens)))
 
 
+@on_device
 def run(options: Norms, console: Console) -> Comparison:
     """Train all models. Raises UserError for invalid sizes."""
     for name in ("steps", "width", "length", "vocabulary", "batch"):
@@ -154,7 +156,7 @@ def _heatmaps(options: Norms, results: list[NormResult]) -> PlainFigure:
     for axes, norm in zip(figure.subplots(1, 2, sharey=True), NORMS, strict=True):
         losses = [result.loss for result in results if result.norm == norm]
         numbers = [guessing if loss is None else loss for loss in losses]
-        grid = torch.tensor(numbers).view(rows, columns).numpy()
+        grid = np.array(numbers).reshape(rows, columns)
         axes.pcolormesh(grid, cmap=COLOURS, vmin=0, vmax=guessing, edgecolors="white", linewidth=1)
         for index, (loss, number) in enumerate(zip(losses, numbers, strict=True)):
             colour = "white" if number > 0.55 * guessing else "black"

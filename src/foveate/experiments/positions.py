@@ -16,7 +16,7 @@ from foveate import models
 from foveate.attention import sinusoidal
 from foveate.contracts import Picture
 from foveate.errors import UserError, at_least
-from foveate.experiments.comparison import Comparison, Options, Table, check_growing
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table, check_growing, on_device
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.viewer.plain_figure import PlainFigure
 
@@ -34,7 +34,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @dataclass
-class Positions(Options):
+class Positions(DeviceOptions):
     """Train a small model with each kind of positions on short sequences, and test it on longer ones."""
 
     length: int = 24
@@ -61,6 +61,7 @@ class PositionAccuracy:
     beyond: float | None
 
 
+@on_device
 def run(options: Positions, console: Console) -> Comparison:
     """Train and test all kinds. Raises UserError for invalid sizes."""
     check_growing("lengths", options.lengths)
@@ -103,7 +104,9 @@ def _predict(model: nn.Module, tokens: Tensor, back: int) -> tuple[Tensor, Tenso
 
 @torch.no_grad()
 def _measure(options: Positions, kind: str, model: nn.Module, length: int) -> PositionAccuracy:
-    tokens = torch.randint(options.vocabulary, (64, length), generator=torch.Generator().manual_seed(options.seed))
+    generator = torch.Generator().manual_seed(options.seed)
+    tokens = torch.randint(options.vocabulary, (64, length), generator=generator, device="cpu")
+    tokens = tokens.to(torch.get_default_device())
     logits, labels = _predict(model, tokens, options.back)
     right = (logits.argmax(-1) == labels).float()
     beyond = right[:, options.length - options.back :]
@@ -136,7 +139,7 @@ def draw_waves(tokens: int = 10, width: int = 64) -> PlainFigure:
     """The waves of some positions beside a binary counter: both change fast on one side and slowly on the other."""
     figure = PlainFigure(figsize=(9, 3.4), dpi=144, layout="constrained")
     waves, counter = figure.subplots(1, 2, width_ratios=[3, 1])
-    drawn = waves.imshow(sinusoidal(tokens, width).numpy(), cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+    drawn = waves.imshow(sinusoidal(tokens, width).cpu().numpy(), cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
     waves.set(title=f"waves of {tokens} positions, width {width}", xlabel="dimension", ylabel="position")
     figure.colorbar(drawn, ax=waves, shrink=0.8)
     bits = np.arange(16)[:, None] >> np.arange(3, -1, -1) & 1

@@ -8,7 +8,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate.errors import UserError, at_least
-from foveate.experiments.comparison import Comparison, Options, Table
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table, on_device
 from foveate.experiments.drawing import legend_below, line, panels, powers_of_two
 from foveate.experiments.flops import flops
 from foveate.experiments.measuring import Run, side_by_side
@@ -20,7 +20,7 @@ TAPS = 9
 
 
 @dataclass
-class Products(Options):
+class Products(DeviceOptions):
     """Compare the speed of matrix products and convolutions with the same number of floating-point operations."""
 
     widths: tuple[int, ...] = (32, 64, 128, 256)
@@ -81,6 +81,7 @@ class ProductSpeed:
         return self.flops / self.seconds / 1e9
 
 
+@on_device
 def run(options: Products, console: Console) -> Comparison:
     """Measure all operations at all widths. Raises UserError for invalid sizes."""
     for name in ("side", "repeats"):

@@ -20,7 +20,7 @@ from foveate.data.sources import open_source
 from foveate.data.text.documents import Passage, Prose
 from foveate.data.tokens.tokenizers import SubwordTokenizer, train_bpe
 from foveate.errors import UserError, at_least
-from foveate.experiments.comparison import Comparison, Options, Table, check_growing
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table, check_growing
 from foveate.experiments.drawing import legend_below, line, panels
 from foveate.experiments.measurement_cache import conditions_note, measure_once
 from foveate.experiments.scaling_fit import Law, LossPoint, exponent_ranges, fit
@@ -46,7 +46,7 @@ PUBLISHED = {
 
 
 @dataclass
-class ScalingLaw(Options):
+class ScalingLaw(DeviceOptions):
     """Train small GPTs of several sizes on several amounts of prose, and fit their loss by both."""
 
     source: str = "sotu"
@@ -153,7 +153,7 @@ def _measure(options: ScalingLaw, width: int, layers: int, train: Tensor, held_o
         warmup=max(1, len(batches) // 20),
         weight_decay=0.1,
         betas=(0.9, 0.95),
-        device="cpu",
+        device=options.device,
         precision="float32",
         optimizer=options.optimizer,
     )
@@ -184,6 +184,7 @@ def _batches(stream: Tensor, options: ScalingLaw) -> list[Batch]:
 def _loss(model: torch.nn.Module, stream: Tensor, options: ScalingLaw) -> float:
     losses, tokens = 0.0, 0
     for batch in _batches(stream, options):
+        batch = batch.to(options.device)
         losses += float(CrossEntropy()(model(**batch.inputs), batch).total)
         tokens += batch.total_weight
     return losses / tokens

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from foveate.attention import Additive, Biaffine, Dot, ScaledDot, Score, attend
 from foveate.errors import at_least
-from foveate.experiments.comparison import Comparison, Options, Table, check_growing
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table, check_growing, on_device
 from foveate.experiments.measuring import memory, side_by_side
 from foveate.viewer.plain_figure import PlainFigure
 
@@ -36,7 +36,7 @@ LEARNED, LAST = 0.95, 20
 
 
 @dataclass
-class Scores(Options):
+class Scores(DeviceOptions):
     """Compare the scores of attention: time and memory by length, and what a layer learns with each."""
 
     lengths: tuple[int, ...] = (64, 256, 1024)
@@ -107,6 +107,7 @@ class Recall(nn.Module):
         return self.output(output), weights.detach()
 
 
+@on_device
 def run(options: Scores, console: Console) -> Comparison:
     """Measure and train all. Raises UserError for invalid sizes."""
     check_growing("lengths", options.lengths)

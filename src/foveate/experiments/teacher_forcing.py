@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from foveate import models
 from foveate.contracts import Generator
 from foveate.errors import UserError, at_least
-from foveate.experiments.comparison import Comparison, Options, Table, check_growing
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table, check_growing, on_device
 from foveate.experiments.drawing import legend_below, line, panels, powers_of_two
 from foveate.experiments.measuring import Run, exponent, side_by_side
 from foveate.special_tokens import LEARNED
@@ -23,7 +23,7 @@ MODES = {"forced": "teacher-forced", "stepped": "step by step"}
 
 
 @dataclass
-class TeacherForcing(Options):
+class TeacherForcing(DeviceOptions):
     """Compare the time of models for a known target and for decoding step by step."""
 
     models: tuple[str, ...] = ("rnn", "rnn-attentive", "rnn-bahdanau", "convolutional-tiny", "transformer-tiny")
@@ -52,6 +52,7 @@ class DecodingTime:
     """Bytes of the decoder state of a sentence after the last step; 0 for teacher forcing."""
 
 
+@on_device
 def run(options: TeacherForcing, console: Console) -> Comparison:
     """Measure all models at all lengths. Raises UserError for invalid sizes and for models that do not translate."""
     for name in ("width", "batch", "repeats"):

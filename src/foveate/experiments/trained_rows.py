@@ -12,7 +12,7 @@ from torch import nn
 
 from foveate import models, tasks
 from foveate.contracts import label_batch
-from foveate.experiments.comparison import Options
+from foveate.experiments.comparison import DeviceOptions, made_on
 from foveate.experiments.measurement_cache import measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
 from foveate.files import as_read, read_json_lines
@@ -45,7 +45,7 @@ class RowResult:
 
 
 def train_row(
-    task: str, recipe: Mapping[str, Any], steps: int, options: Options, folder: Path, console: Console
+    task: str, recipe: Mapping[str, Any], steps: int, options: DeviceOptions, folder: Path, console: Console
 ) -> RowResult:
     """The results of a training of `steps` steps, which is done or resumed unless `folder` has them."""
     training = {
@@ -57,7 +57,7 @@ def train_row(
         "save_every": 250,
         "average": 1,
         "seed": options.seed,
-        "device": "cpu",
+        "device": options.device,
         "threads": options.threads,
     }
     values = {**recipe, "training": training}
@@ -72,13 +72,16 @@ def train_row(
 
     console.rule(str(folder))
     measured = measure_once(
-        folder / RESULTS, as_read(values), measure, lambda: training_conditions(tasks.load(folder).model)
+        folder / RESULTS,
+        as_read(values),
+        measure,
+        lambda: training_conditions(tasks.load(folder).model, options.device),
     )
     return RowResult(**measured)
 
 
 def translator_speeds(
-    architectures: Mapping[str, Mapping[str, Any]], length: int, batch: int, repeats: int
+    architectures: Mapping[str, Mapping[str, Any]], length: int, batch: int, repeats: int, device: str = "cpu"
 ) -> dict[str, float]:
     """Milliseconds of a training step of `transformer-tiny` with these changes, on random tokens."""
     sizes: dict[str, Any] = {"src_vocab": 1000, "tgt_vocab": 1000}
@@ -88,9 +91,9 @@ def translator_speeds(
 
     def updater(name: str) -> Callable[[], object]:
         model: nn.Module = models.create("transformer-tiny", **sizes, **architectures[name]).train()
-        update = Updater(model, CrossEntropy(), Training(device="cpu", precision="float32"))
+        update = Updater(model, CrossEntropy(), Training(device=device, precision="float32"))
         return partial(update, [data], 0.0, 1)  # a learning rate of 0 does not change the weights
 
-    return {
-        name: 1000 * seconds for name, seconds in side_by_side({n: updater(n) for n in architectures}, repeats).items()
-    }
+    with made_on(device):
+        seconds = side_by_side({name: updater(name) for name in architectures}, repeats)
+    return {name: 1000 * took for name, took in seconds.items()}

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from foveate.errors import at_least
-from foveate.experiments.comparison import Comparison, Options, Table, check_growing
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table, check_growing
 from foveate.experiments.measurement_cache import conditions_note
 from foveate.experiments.trained_rows import (
     RESULTS,
@@ -24,7 +24,7 @@ LONG = 1024
 
 
 @dataclass
-class WindowRadii(Options):
+class WindowRadii(DeviceOptions):
     """Train a translator (emoji names) and a tagger (Brown corpus) with self-attention in a window, by its radius.
 
     Rows that are already in `--out` are not trained again; an interrupted training is resumed.
@@ -62,7 +62,11 @@ def run(options: WindowRadii, console: Console) -> Comparison:
         given = {key: value for key, value in architecture.items() if value is not None}
         results[task, name] = train_row(task, {**recipe, "architecture": given}, steps, options, folder, console)
     speeds = translator_speeds(
-        {name: {**SMALL_TRANSLATOR, "window": radius} for name, radius in windows.items()}, LONG, 1, options.repeats
+        {name: {**SMALL_TRANSLATOR, "window": radius} for name, radius in windows.items()},
+        LONG,
+        1,
+        options.repeats,
+        options.device,
     )
     table = Table(["radius", "BLEU", "chrF", "tagging, %", f"training step of {LONG:,} tokens, ms"])
     for name in windows:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from foveate.contracts import IGNORE, count_labels
+from foveate.contracts import IGNORE, Output, count_labels
 from foveate.data.dataset import Dataset
 from foveate.data.worlds.actions import Action, ActionSpace, Kind, name_action, space_of
 from foveate.data.worlds.episodes import Level, Recording
@@ -29,6 +29,7 @@ from foveate.errors import UserError, at_least, at_most
 from foveate.files import check_place
 from foveate.forms.answers import Answer, Failure
 from foveate.forms.form import Changes, Learned, OutputForm
+from foveate.forms.scored import ScoredForm
 from foveate.forms.world import LevelName, PreparedLevel
 from foveate.metrics.acting import agreement, success
 
@@ -128,8 +129,27 @@ class Imitated(Answer):
         return [" ".join(map(str, self.done.tolist()))]
 
 
+class ScoredActions(ScoredForm):
+    """The choices of an episode: by default their score is the log-probability of all of them."""
+
+    def scored_labels(self, output: Output, answer: LevelActions) -> Tensor:
+        return torch.tensor([answer.actions])
+
+    def scored_answer(self, labels: Tensor, answer: LevelActions) -> str:
+        return ", ".join(answer.names)
+
+
+class ActionValues(ScoredActions):
+    """The same of an agent that learned from rewards: the rewards that it expects of its choices, their sum."""
+
+    score_name = "sum of values"
+
+    def log_probs(self, logits: Tensor) -> Tensor:
+        return logits
+
+
 @dataclass
-class WorldActions(OutputForm):
+class WorldActions(ScoredActions, OutputForm):
     """Actions in a world: targets are `labels` (B, T) where actions are choices, or `actions` (B, T, n)."""
 
     options: ClassVar[type[Any]] = ActOptions

@@ -1,7 +1,7 @@
 """Answers to inputs, what they were asked with, and inputs that could not be read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 from foveate.errors import one_line, unknown
@@ -80,13 +80,48 @@ class Answer:
         return {part.name: getattr(self, part.name) for part in own}
 
 
+def answer_values(given: str, answer: Answer | Failure) -> dict[str, Any]:
+    """The input and the answer to it, as JSON values."""
+    text = given.encode(errors="backslashreplace").decode()  # an argument may have bytes that are no text
+    values = answer.json_values() or {"answer": answer.line}
+    return {"input": text, **{name: _plain(value) for name, value in values.items()}}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: dataclasses are tables of their fields."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if is_dataclass(value):
+        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
+    return value
+
+
 def with_changes(options: Any, changes: Mapping[str, Any]) -> Any:
-    """Options with other values of some fields, which may be fields of their `decoding`. Raises UserError."""
-    own, decoding = {one.name for one in fields(options)}, getattr(options, "decoding", None)
-    of_decoding = {one.name for one in fields(decoding)} if decoding else set()
+    """Options with other values of some fields, which may be fields of their parts, such as `decoding`.
+
+    Raises UserError for a field that does not exist.
+    """
+    own = {part.name for part in fields(options)}
+    inner = {name: part for part in _parts(options) for name in option_names(getattr(options, part))}
     for name in changes:
-        if name not in own | of_decoding:
-            raise unknown("option", name, own | of_decoding)
-    if inner := {name: value for name, value in changes.items() if name not in own}:
-        options = replace(options, decoding=replace(options.decoding, **inner))
-    return replace(options, **{name: value for name, value in changes.items() if name in own})
+        if name not in own | set(inner):
+            raise unknown("option", name, own | set(inner))
+    replaced = {name: value for name, value in changes.items() if name in own}
+    for part in dict.fromkeys(inner[name] for name in changes if name not in own):
+        of_part = {name: value for name, value in changes.items() if name not in own and inner[name] == part}
+        replaced[part] = with_changes(getattr(options, part), of_part)
+    return replace(options, **replaced)
+
+
+def option_names(options: Any) -> list[str]:
+    """The names that `with_changes` knows: of fields, and of fields of parts."""
+    return [part.name for part in fields(options)] + [
+        name for part in _parts(options) for name in option_names(getattr(options, part))
+    ]
+
+
+def _parts(options: Any) -> list[str]:
+    """The fields of options that are options themselves."""
+    return [part.name for part in fields(options) if is_dataclass(getattr(options, part.name))]

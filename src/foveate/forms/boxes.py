@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from foveate.attention import PointScore, on_finest_grid
 from foveate.contracts import IGNORE, Output
 from foveate.data.dataset import Dataset
-from foveate.data.images.boxes import CROWD, BoxedImage
+from foveate.data.images.boxes import BoxedImage
 from foveate.data.images.decoding import DamagedImage
+from foveate.data.images.voc import CROWD
 from foveate.errors import UserError
 from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
@@ -25,8 +25,9 @@ from foveate.forms.image import Fitted
 from foveate.forms.label import count_labels
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.scored import ScoredForm, label_numbers
+from foveate.metrics.attention_in_boxes import share_in_box
 from foveate.metrics.detection import ScoredBoxes, detection_metrics
-from foveate.nn import box_corners
+from foveate.nn import box_corners, overlap
 from foveate.viewer.marks import Mark
 
 MOVED = 0.4
@@ -34,6 +35,16 @@ MOVED = 0.4
 
 RELABELLED = 0.2
 """Share of noisy boxes with a random label."""
+
+LOOKED_AT = 16
+"""Images in which the attention of queries is measured."""
+
+USUAL_THRESHOLD = 0.5
+"""The least score of an object that is shown, where nothing says another one."""
+
+SAME = 0.7
+"""Of boxes of one label that overlap by more than this share, a detector of ours finds the surest one. A decoder that
+learned from few images finds some objects twice."""
 
 WHOLE = (0.5, 0.5, 1.0, 1.0)
 """The box around a whole image: centre and size."""
@@ -43,13 +54,19 @@ WHOLE = (0.5, 0.5, 1.0, 1.0)
 class ShowObjects:
     """Which objects are shown."""
 
-    threshold: float = 0.5
-    """The least score of an object that is shown. Measures count all."""
+    threshold: float | None = None
+    """The least score of an object that is shown. By default that with which as many objects were found in the
+    validation as there are, or 0.5. Measures count all."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        if not 0 <= self.threshold <= 1:
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
             raise UserError(f"threshold is {self.threshold}, but must be from 0 to 1")
+
+    def least(self, learned: float | None = None) -> float:
+        """The threshold: the one that was asked for, was learned, or is usual."""
+        known = learned if self.threshold is None else self.threshold
+        return USUAL_THRESHOLD if known is None else known
 
 
 @dataclass
@@ -77,11 +94,13 @@ class BoxesAnswer(Answer):
     size: tuple[int, int] = (0, 0)
     """Width and height of the image."""
     every: list[FoundObject] = field(default_factory=list, repr=False)
-    """What each query found, the surest one first."""
+    """What was found, the surest one first."""
     threshold: float = field(default=0.0, repr=False)
     """The least score of an object that is shown."""
     scored: ScoredBoxes | None = field(default=None, repr=False, compare=False)
-    """What each query found, as numbers."""
+    """The same, as numbers."""
+    queries: int = field(default=0, repr=False)
+    """How many queries the model has, with those that found what another one is surer of."""
 
     @property
     def objects(self) -> list[FoundObject]:
@@ -121,19 +140,22 @@ class Boxes(ScoredForm, OutputForm):
     """The mean box of the most frequent label's objects, to compare with: centre and size, as shares of the image."""
     denoising: Learned[int | None] = None
     """Groups of noisy boxes that the model reads."""
+    queries: Learned[int | None] = None
+    """The most objects that the model finds in an image."""
+    same: Learned[float | None] = None
+    """Of boxes of one label that overlap by more than this share, the surest one is found; None for all of them."""
+    threshold: Learned[float | None] = None
+    """The least score with which as many objects were found in the validation as there are."""
 
     def learn(self, train: Dataset[BoxedImage], reads: Any, architecture: Any) -> "Boxes":
-        for example in train:
-            if len(example.boxes) > (most := architecture.queries):
-                raise UserError(
-                    f"{example.place} has {len(example.boxes)} objects, but the model finds {most} at most: "
-                    f"raise architecture.queries"
-                )
+        queries = max(architecture.queries, *(len(example.boxes) for example in train))
         labels = count_labels(label for example in train for label in example.labels)
-        return Boxes(labels, mean_box(train, most_frequent(labels)), architecture.denoising)
+        return Boxes(labels, mean_box(train, most_frequent(labels)), architecture.denoising, queries, SAME)
 
     def sizes(self) -> dict[str, int]:
-        return {"classes": len(self.labels)}
+        """The queries are as many as the objects of an image at least."""
+        queries = {} if self.queries is None else {"queries": self.queries}
+        return {"classes": len(self.labels), **queries}
 
     def kinds(self, example: BoxedImage) -> set[str]:
         return set(example.labels)
@@ -195,7 +217,8 @@ class Boxes(ScoredForm, OutputForm):
         for row, image in enumerate(prepared):
             width, height = image.fit.given
             corners = boxes[row].clip(0, 1) * np.array([width, height, width, height])
-            found.append(self._answer(ScoredBoxes(corners, labels[row], scores[row]), image.fit, options.threshold))
+            scored = ScoredBoxes(corners, labels[row], scores[row])
+            found.append(self._answer(scored, image.fit, options.least(self.threshold)))
         return found
 
     def scored_labels(self, output: Output, answer: BoxesAnswer) -> Tensor:
@@ -211,6 +234,7 @@ class Boxes(ScoredForm, OutputForm):
 
     def _answer(self, scored: ScoredBoxes, fit: Fit, threshold: float) -> BoxesAnswer:
         names, scores = [*self.labels], np.asarray(scored.scores)
+        kept = np.argsort(-scores) if self.same is None else surest(scored, self.same)
         every = [
             FoundObject(
                 names[scored.labels[query]],
@@ -218,13 +242,40 @@ class Boxes(ScoredForm, OutputForm):
                 tuple(round(float(side), 1) for side in scored.boxes[query]),
                 int(query),
             )
-            for query in np.argsort(-scores)
+            for query in kept
         ]
-        return BoxesAnswer(size=fit.given, every=every, threshold=threshold, scored=scored)
+        found = ScoredBoxes(scored.boxes[kept], scored.labels[kept], scores[kept])
+        return BoxesAnswer(size=fit.given, every=every, threshold=threshold, scored=found, queries=len(scores))
+
+    def settle(self, answers: Sequence[BoxesAnswer], examples: Sequence[BoxedImage]) -> None:
+        objects = sum(len(example.boxes) for example in examples)
+        scores = sorted((one.score for answer in answers for one in answer.every), reverse=True)
+        if 0 < objects <= len(scores):
+            self.threshold = round(scores[objects - 1], 4)
 
     def metrics(self, answers: Sequence[BoxesAnswer], examples: Sequence[BoxedImage]) -> dict[str, float]:
         found = [one.scored for one in answers if one.scored is not None]
         return detection_metrics(found, self._right(examples))
+
+    def look_metrics(
+        self,
+        answers: Sequence[BoxesAnswer],
+        examples: Sequence[BoxedImage],
+        maps: Callable[[Any, Any], Sequence[Tensor]],
+    ) -> dict[str, float]:
+        """The share of the attention of queries that is inside of the box that each of them found, in the last layer,
+        beside the box's share of the image: means over the objects of a few images."""
+        inside, uniform = [], []
+        found = [(example, answer) for example, answer in zip(examples, answers, strict=True) if answer.objects]
+        for example, answer in found[:LOOKED_AT]:
+            (width, height), side = answer.size, max(answer.size)
+            for weights, one in zip(maps(example, answer), answer.objects, strict=False):
+                left, top, right, bottom = one.box
+                inside.append(share_in_box(weights, (left / side, top / side, right / side, bottom / side)))
+                uniform.append((right - left) * (bottom - top) / (width * height))
+        if not inside:
+            return {}
+        return {"attention_in_box": 100 * float(np.mean(inside)), "uniform_in_box": 100 * float(np.mean(uniform))}
 
     def _right(self, examples: Sequence[BoxedImage]) -> list[ScoredBoxes]:
         """The objects of each image, behind them those that are ignored; a class that the model does not know is one
@@ -264,8 +315,8 @@ class Boxes(ScoredForm, OutputForm):
     def axis(self, answer: BoxesAnswer) -> DecoderNames:
         """The queries, by what they found."""
         shown = {one.query: one.name for one in answer.objects}
-        queries = token_names([shown.get(query, f"query {query}") for query in range(len(answer.every))])
-        return DecoderNames(queries, queries, "decoder", len(answer.every))
+        queries = token_names([shown.get(query, f"query {query}") for query in range(answer.queries)])
+        return DecoderNames(queries, queries, "decoder", answer.queries)
 
     def rows(self, sight: Any, model: nn.Module, answer: BoxesAnswer, before: int) -> list[MapRow]:
         """Where the query of each object looked in the last layer; the surest query where nothing is shown."""
@@ -273,13 +324,22 @@ class Boxes(ScoredForm, OutputForm):
         if not cross:
             return []
         site = sight[cross[-1]]
-        weights, score = site.weights()[0].float().mean(0).cpu(), site.calls[0].call.score
-        if isinstance(score, PointScore):  # of several feature maps
-            weights = on_finest_grid(weights, score.grids)
+        weights = site.weights()[0].float().mean(0).cpu()
         return [
             MapRow(one.name, weights[one.query], mark=Mark(one.name, one.box))
             for one in answer.objects or answer.every[:1]
         ]
+
+
+def surest(scored: ScoredBoxes, most: float) -> np.ndarray:
+    """The numbers of boxes, the surest first, of which no two of one label overlap by more than this share."""
+    order = np.argsort(-np.asarray(scored.scores), kind="stable")
+    corners, labels = torch.from_numpy(scored.boxes[order]), scored.labels[order]
+    repeats = (overlap(corners[:, None], corners).numpy() > most) & (labels[:, None] == labels)
+    kept = np.zeros(len(order), bool)
+    for place, row in enumerate(repeats):
+        kept[place] = not (row & kept).any()
+    return order[kept]
 
 
 def most_frequent(labels: Mapping[str, int]) -> str:

@@ -181,6 +181,9 @@ class CaptionFit(ScoredForm, CaptionWords, OutputForm):
     def scored_labels(self, output: Output, answer: FitAnswer) -> Tensor:
         return torch.zeros(1, 1, dtype=torch.long)
 
+    def scored_answer(self, labels: Tensor, answer: FitAnswer) -> str:
+        return answer.caption
+
     def score(self, output: Output, labels: Tensor, copies: int = 1) -> Tensor:
         """The logits of each image and its own caption."""
         return output.logits.float().diagonal()

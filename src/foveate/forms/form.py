@@ -26,6 +26,7 @@ from foveate.data.splits import COPY, ORIGINS, Ties
 from foveate.files import read_json
 from foveate.forms.answers import Answer, NoOptions
 from foveate.forms.grids import GridFinder
+from foveate.forms.measured_form import MeasuredForm
 from foveate.forms.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names
 from foveate.viewer.marks import Mark
 from foveate.viewer.protocol import Input, InputKind
@@ -304,16 +305,13 @@ class InputForm(Form):
         return None
 
 
-class OutputForm(Form):
+class OutputForm(MeasuredForm, Form):
     """A kind of value that a model writes."""
 
     options: ClassVar[type[Any]] = NoOptions
     """The flags of `foveate run`: a dataclass with a method `check`."""
     eval_options: ClassVar[type[Any]] = NoOptions
     """The flags of `foveate eval`."""
-    metric: ClassVar[str] = "accuracy"
-    """The metric that chooses the best checkpoint."""
-    higher_is_better: ClassVar[bool] = True
     worth_optimizing: ClassVar[float] = math.inf
     """Answers from which on it is worth to lay a trained model out for the CPU."""
     thoroughness: ClassVar[int] = 0
@@ -398,30 +396,6 @@ class OutputForm(Form):
 
     def write(self, answers: Sequence[Any], options: Any) -> None:
         """Write what was decided for several inputs into the file that the options name, where they name one."""
-
-    def check_measured(self) -> None:
-        """Raise UserError for a form whose answers have no metrics."""
-
-    def metrics(self, answers: Sequence[Any], examples: Sequence[Any]) -> dict[str, float]:
-        """How good the answers to examples are."""
-        raise NotImplementedError
-
-    def look_metrics(
-        self, answers: Sequence[Any], examples: Sequence[Any], maps: Callable[[Any, Any], Sequence[Tensor]]
-    ) -> dict[str, float]:
-        """How much of the attention is where it should be, for data that tell. `maps(example, answer)` are the weights
-        over the places (i, j) of an image, for each row of an answer to it."""
-        return {}
-
-    def baselines(
-        self, reads: Any, examples: Sequence[Any], train: Callable[[], Dataset[Any]]
-    ) -> dict[str, dict[str, float]]:
-        """The same metrics of trivial ways to answer, by name; `train` opens what was learned from."""
-        return {}
-
-    def notes(self, examples: Sequence[Any]) -> list[str]:
-        """Lines below the table of `foveate eval`."""
-        return []
 
     def teach(self, answer: Any) -> dict[str, Tensor]:
         """The inputs that have a model read its own answer, so that a look shows how it was written."""

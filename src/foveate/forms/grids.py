@@ -10,7 +10,8 @@ from torch import nn
 
 from foveate.forms.naming import Naming
 from foveate.nn import WindowAttention
-from foveate.sight import Sight, Windows, look
+from foveate.sight import Sight, Windows
+from foveate.sight.measured_look import Target, check_windows, finished, measured_look
 from foveate.viewer.sides import Image
 
 GridFinder: TypeAlias = Callable[[int], tuple[int, int, int]]
@@ -53,20 +54,28 @@ def _token_names(count: int) -> list[str]:
     return ["[CLASS]", *(f"[TOKEN {number}]" for number in range(2, count + 1))][:count]
 
 
-def look_at_maps(model: nn.Module, run: Callable[[], Any], sites: Sequence[str] | None = None) -> Sight:
-    """A sight of a model that runs, with windows of a feature map put back in place."""
+def look_at_maps(
+    model: nn.Module,
+    run: Callable[[], Any],
+    sites: Sequence[str] | None = None,
+    measure: str = "weights",
+    target: Target | None = None,
+) -> Sight:
+    """A sight of a model that runs, with windows of a feature map put back in place, and points of several maps summed
+    to one. Its maps are those of a measure, of `target` if that needs one (see `measured_look`)."""
     windows: dict[str, Windows] = {}
 
     def note(name: str, layer: WindowAttention, inputs: tuple[torch.Tensor, ...]) -> None:
         height, width = inputs[0].shape[1:3]
         windows[f"{name}.attention"] = Windows(height, width, *layer.layout(height, width))
 
+    check_windows(measure, any(isinstance(layer, WindowAttention) for layer in model.modules()))
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, WindowAttention)}
     hooks = [layer.register_forward_pre_hook(partial(note, name)) for name, layer in layers.items()]
     try:
-        with torch.inference_mode(), look(model, sites=sites) as sight:
-            run()
+        sight, _ = measured_look(model, run, measure, sites, target)
     finally:
         for hook in hooks:
             hook.remove()
-    return sight.merge_windows({name: of for name, of in windows.items() if name in sight.sites})
+    whole = sight.merge_windows({name: of for name, of in windows.items() if name in sight.sites}).sum_points()
+    return finished(whole, measure)

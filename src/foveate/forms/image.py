@@ -46,6 +46,9 @@ SHOWN = 256
 SMALLEST = 0.7
 """In training a fitted image is scaled to a random size between this share of the usual one and all of it."""
 
+MOST_KEPT = 2**30
+"""Bytes of the decoded images of a training that are kept in memory; of more, each is decoded whenever it is read."""
+
 GREY = 127
 """What pads fitted images at the right and the bottom."""
 
@@ -125,6 +128,10 @@ class SquareImage(StandardPixels, ImageForm):
             found.format = replace(found.format, channels=len(self.pixel_mean))
         return found
 
+    def extend(self, trained: Any, train: Dataset[Any]) -> "SquareImage":
+        check_same_size(self.size or trained.square.size, trained.square.size)
+        return super().extend(trained, train)
+
     @property
     def square(self) -> ImageFormat:
         """The format, once it is learned."""
@@ -190,6 +197,23 @@ class Unread(NamedTuple):
     read: Callable[[], PIL.Image.Image]
 
 
+@dataclass
+class ReadOnce:
+    """An image that is decoded when it is first asked for, and then kept in the size in which it is used."""
+
+    read: Callable[[], PIL.Image.Image]
+    size: int
+    """The longest that a side of it is kept."""
+    kept: tuple[PIL.Image.Image, tuple[int, int]] | None = None
+
+    def __call__(self) -> tuple[PIL.Image.Image, tuple[int, int]]:
+        """The image in colour, and its own width and height."""
+        if self.kept is None:
+            image = flat(self.read()).convert("RGB")
+            self.kept = scaled(image, image.size, min(self.size, max(image.size))), image.size
+        return self.kept
+
+
 class Fitted(NamedTuple):
     """An image that was scaled so that it fits into a square."""
 
@@ -212,6 +236,10 @@ class FittedImage(StandardPixels, ImageForm):
         self.check_standard()
         at_least(1, "size", self.size)
 
+    def extend(self, trained: Any, train: Dataset[Any]) -> "FittedImage":
+        check_same_size(self.size, trained.size)
+        return super().extend(trained, train)
+
     def sizes(self) -> dict[str, int]:
         return {"image_size": self.size}
 
@@ -222,40 +250,49 @@ class FittedImage(StandardPixels, ImageForm):
         return self.fitted(value)
 
     def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
-        """They stay where they are: each is scaled anew in training."""
+        """They are scaled anew whenever they are read, and decoded once where all of them fit into memory."""
         damaged = {number: example for number, example in enumerate(dataset) if is_damaged(example)}
         if len(damaged) == len(dataset):
             raise UserError(f"{dataset.name}: none of the {len(dataset):,} images can be read")
         kept = [number for number in range(len(dataset)) if number not in damaged]
-        return Prepared([Unread(dataset[number].read) for number in kept], kept, report_damaged([*damaged.values()]))
+        fit = len(kept) * 3 * self.size**2 <= MOST_KEPT
+        reads = [dataset[number].read for number in kept]
+        images = [ReadOnce(read, self.size) if fit else Unread(read) for read in reads]
+        return Prepared(images, kept, report_damaged([*damaged.values()]))
 
     def places(self, prepared: Fitted) -> int:
         return count_places((self.size, self.size))
 
     def tensors(
-        self, prepared: Sequence[Fitted | Unread], generator: np.random.Generator | None = None
+        self, prepared: Sequence[Fitted | Unread | ReadOnce], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
         images = []
         for one in prepared:
             share, flip = 1.0, False
             if generator is not None and self.augment:
                 share, flip = generator.uniform(SMALLEST, 1), bool(generator.random() < 0.5)
-            images.append(one if isinstance(one, Fitted) else self.fitted(one.read(), share, flip))
+            images.append(one if isinstance(one, Fitted) else self._again(one, share, flip))
         pixels = np.full((len(images), 3, self.size, self.size), GREY, np.uint8)
         for square, image in zip(pixels, images, strict=True):
             square[:, : image.pixels.shape[1], : image.pixels.shape[2]] = image.pixels
         sizes = torch.tensor([image.fit.scaled[::-1] for image in images])
         return {"pixels": self.standardise(pixels), "sizes": sizes}, Changes(fits=[image.fit for image in images])
 
-    def fitted(self, image: PIL.Image.Image, share: float = 1.0, flip: bool = False) -> Fitted:
-        """An image whose longer side takes this share of the square's, perhaps flipped from left to right."""
-        side = self.size * share
-        width, height = (max(1, round(side * part / max(image.size))) for part in image.size)
-        scaled = flat(image).convert("RGB")
-        if scaled.size != (width, height):
-            scaled = scaled.resize((width, height), PIL.Image.Resampling.BILINEAR)
-        pixels = np.asarray(scaled).transpose(2, 0, 1)
-        return Fitted(pixels[..., ::-1] if flip else pixels, Fit(image.size, (width, height), flip))
+    def fitted(self, image: PIL.Image.Image) -> Fitted:
+        """An image whose longer side is that of the square."""
+        return self._fitted(flat(image).convert("RGB"), image.size)
+
+    def _again(self, one: Unread | ReadOnce, share: float, flip: bool) -> Fitted:
+        """An image that is read, and takes this share of the square, perhaps flipped."""
+        if isinstance(one, ReadOnce):
+            return self._fitted(*one(), share, flip)
+        image = flat(one.read()).convert("RGB")
+        return self._fitted(image, image.size, share, flip)
+
+    def _fitted(self, image: PIL.Image.Image, given: tuple[int, int], share: float = 1.0, flip: bool = False) -> Fitted:
+        image = scaled(image, given, self.size * share)
+        pixels = np.asarray(image).transpose(2, 0, 1)
+        return Fitted(pixels[..., ::-1] if flip else pixels, Fit(given, image.size, flip))
 
     def picture(self, value: PIL.Image.Image) -> np.ndarray:
         picture = np.full((self.size, self.size, 3), GREY, np.uint8)
@@ -268,6 +305,18 @@ class FittedImage(StandardPixels, ImageForm):
         if any(row.mark is not None for row in rows):
             return draw_over(np.asarray(flat(value).convert("RGB")), rows, title, grid, max(value.size))
         return super().draw(value, rows, title, grid)
+
+
+def scaled(image: PIL.Image.Image, given: tuple[int, int], side: float) -> PIL.Image.Image:
+    """An image whose longer side is as long as this, and the other one as in the image that has the given size."""
+    width, height = (max(1, round(side * part / max(given))) for part in given)
+    return image if image.size == (width, height) else image.resize((width, height), PIL.Image.Resampling.BILINEAR)
+
+
+def check_same_size(size: int, trained: int) -> None:
+    """Raise UserError where images are to have another size than those of the run that a training goes on from."""
+    if size != trained:
+        raise UserError(f"size is {size}, but the images of the run to begin from have {trained} pixels: leave it out")
 
 
 def count_places(size: Sequence[int]) -> int:

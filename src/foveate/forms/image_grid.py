@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 
-from foveate.errors import UserError, at_least, at_most
-from foveate.files import check_place, written
+from foveate.errors import at_least, at_most
+from foveate.files import check_ending, check_place, written
 
 MOST_SAMPLES = 1_000
 """Pictures in a row, at most."""
@@ -20,8 +20,7 @@ WHITE = 255
 
 def check_image_file(path: Path) -> None:
     """Raise UserError for a place that no picture can be written to."""
-    if path.suffix.lower() != ".png":
-        raise UserError(f"{path} must end in .png")
+    check_ending(path, ".png")
     check_place(path)
 
 

@@ -22,6 +22,9 @@ MAX_TITLE = 70
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 """Accepted formats, which browsers support; each has one decoder."""
 
+MAX_FRAMES = 10_000
+"""Maximum number of frames of a film."""
+
 MAX_PIXELS = 64_000_000
 """Maximum number of pixels of a picture."""
 
@@ -103,6 +106,29 @@ def check_length(count: int, max_length: int, what: str, unit: str = "tokens") -
     """Raise UserError for an input that is too long."""
     if count > max_length:
         raise UserError(f"{what} has {count:,} {unit}, but the limit is {max_length:,}; --max-tokens raises it")
+
+
+def open_frames(file: File, count: int) -> "list[PIL.Image.Image]":
+    """So many frames of an animated GIF, PNG or WebP, at equal distances from the first to the last, in RGB.
+
+    Raises UserError for other files, for a picture that does not move, and for too many pixels or frames.
+    """
+    import PIL.Image
+
+    open_image(file)
+    picture = PIL.Image.open(BytesIO(file.data), formats=FORMATS)
+    total = getattr(picture, "n_frames", 1)
+    if not 1 < total <= MAX_FRAMES:
+        what = "does not move" if total < 2 else f"has {total:,} frames; the limit is {MAX_FRAMES:,}"
+        raise UserError(f"{file.name} {what}: this model reads films, as animated GIF, PNG or WebP files")
+    found = []
+    try:
+        for place in (round(step * (total - 1) / max(1, count - 1)) for step in range(count)):
+            picture.seek(place)
+            found.append(picture.convert("RGB"))
+    except Exception as error:  # Pillow raises errors of many kinds for damaged files
+        raise UserError(f"{file.name} is damaged: {error}") from None
+    return found
 
 
 def open_image(file: File, pixel_range: tuple[float, float] | None = None) -> "PIL.Image.Image":

@@ -100,6 +100,11 @@ class Keypoints(ScoredForm, OutputForm):
         mean = np.where(np.isnan(known).all(0), 0.5, np.nansum(known, 0) / counts)
         return Keypoints(names, tuple((float(across), float(down)) for across, down in mean))
 
+    def extend(self, trained: "Keypoints", train: Dataset[PosedImage]) -> "Keypoints":
+        """With new points behind the known ones; those are at the middle of an image in the mean pose."""
+        new = [name for name in train[0].names if name not in trained.names]
+        return Keypoints((*trained.names, *new), (*trained.mean, *((0.5, 0.5),) * len(new)))
+
     def sizes(self) -> dict[str, int]:
         return {"points": len(self.names)}
 
@@ -157,7 +162,7 @@ class Keypoints(ScoredForm, OutputForm):
             radius = spread[row] * max(image.fit.given)
             numbers = np.stack([*places.T, scores[row], radius], 1).astype(np.float64).round(3).tolist()
             every = [FoundPoint(name, *values) for name, values in zip(self.names, numbers, strict=True)]
-            found.append(PointsAnswer(size=image.fit.given, every=every, threshold=options.threshold))
+            found.append(PointsAnswer(size=image.fit.given, every=every, threshold=options.least()))
         return found
 
     def scored_labels(self, output: Output, answer: PointsAnswer) -> Tensor:

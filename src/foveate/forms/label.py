@@ -1,28 +1,31 @@
 """A label: one of several for a whole example."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
+from itertools import chain
 from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from foveate.contracts import Output
 from foveate.data.dataset import Dataset
+from foveate.data.table.several import join, separate
 from foveate.errors import UserError, at_least
 from foveate.forms.answers import Answer
+from foveate.forms.balance import Balanced, class_metric, label_weights, one_answer, several_weights
 from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Learned, MapRow, OutputForm
+from foveate.forms.label_details import HOLDS, Decided, DecidedSeveral, MeasureLabels
 from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.interop.layout import Scores
 from foveate.metrics.classification import accuracy, macro_f1
-
-HOLDS = 0.5
-"""The probability from which on a label holds, where each has its own."""
+from foveate.metrics.several_labels import several_label_metrics
 
 
 @dataclass
@@ -48,6 +51,11 @@ class LabelAnswer(Answer):
     """Those of all labels."""
     top: int = field(default=1, repr=False)
     """How many labels are shown."""
+
+    @property
+    def decided(self) -> Sequence[str]:
+        """What is answered: one label."""
+        return (self.label,)
 
     @property
     def cells(self) -> list[str]:
@@ -77,6 +85,11 @@ class LabelsAnswer(LabelAnswer):
         """Those that hold; none where all are improbable."""
         return [label for label, share in self.probabilities.items() if share >= HOLDS]
 
+    @property
+    def decided(self) -> Sequence[str]:
+        """What is answered: the labels that hold."""
+        return self.labels
+
     def json_values(self) -> dict[str, Any]:
         """The labels that hold as well."""
         return {**super().json_values(), "labels": self.labels}
@@ -100,36 +113,57 @@ class NumbersAnswer(Answer):
 
 
 @dataclass
-class Label(ScoredForm, OutputForm):
+class Label(Balanced, ScoredForm, OutputForm):
     """One of several labels: targets `labels` (B, 1), and outputs with logits (B, N) or (B, 1, N)."""
 
     options: ClassVar[type[Any]] = ShowLabels
+    eval_options: ClassVar[type[Any]] = MeasureLabels
 
     labels: Learned[dict[str, int]] = field(default_factory=dict)
     """How often each label occurs in training; the classes of the model in their order."""
+    several: bool = field(default=False, kw_only=True)
+    """An example may have several labels, or none, and each has a probability of its own: the labels of a cell a|b, of
+    a list in JSON, or of a column for each (--columns label=toxic,rude)."""
     scores: Learned[Scores] = field(default="softmax", kw_only=True)
     """What the logits are; what foveate trains decides between labels."""
 
     def learn(self, train: Dataset[Any], reads: Any, architecture: Any) -> "Label":
-        return Label(count_labels(example.label for example in train))
+        return replace(self, labels=self._count(train), scores="sigmoid" if self.several else "softmax")
 
     def extend(self, trained: "Label", train: Dataset[Any]) -> "Label":
         """With new labels behind the known ones."""
-        found = count_labels(example.label for example in train)
-        return Label(dict.fromkeys(trained.labels, 0) | found)
+        found = self.learn(train, None, None)
+        return replace(found, labels=dict.fromkeys(trained.labels, 0) | found.labels)
+
+    def _count(self, train: Dataset[Any]) -> dict[str, int]:
+        return count_labels(chain.from_iterable(map(self.labels_of, train)))
+
+    @property
+    def has_several(self) -> bool:
+        """Whether an example may have several labels: as the setting says, or a public model."""
+        return self.several or self.scores == "sigmoid"
+
+    def labels_of(self, example: Any) -> tuple[str, ...]:
+        """The labels of an example."""
+        return self.named_in(example.label)
+
+    def named_in(self, cell: str) -> tuple[str, ...]:
+        """The labels that the cell of a table names: one, unless an example may have several."""
+        return tuple(separate(cell)) if self.has_several else (cell,)
 
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.labels)}
 
     def kinds(self, example: Any) -> tuple[str, ...]:
-        return (example.label,)
+        return self.labels_of(example)
 
     def check_examples(self, train: Dataset[Any], validation: Dataset[Any], example: str) -> None:
-        labels, others = ([one.label for one in part] for part in (train, validation))
-        check_labels(train.name, labels, validation.name, others, example)
+        labels, others = ([*chain.from_iterable(map(self.labels_of, part))] for part in (train, validation))
+        check_labels(train.name, labels, validation.name, others, example, 1 if self.several else 2)
 
-    def prepare(self, example: Any) -> list[int]:
-        return [self._numbers[example.label]]
+    def prepare(self, example: Any) -> list[tuple[int, ...]]:
+        """The numbers of its labels."""
+        return [tuple(self._numbers[label] for label in self.labels_of(example))]
 
     @property
     def _numbers(self) -> dict[str, int]:
@@ -138,16 +172,25 @@ class Label(ScoredForm, OutputForm):
         return found
 
     def tensors(
-        self, prepared: Sequence[int], changes: Changes, generator: np.random.Generator | None
+        self, prepared: Sequence[tuple[int, ...]], changes: Changes, generator: np.random.Generator | None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
-        labels = torch.tensor(prepared)[:, None]
-        targets = {"labels": labels}
+        targets = self.several_targets(prepared) if self.several else self.targets(torch.tensor(prepared))
         if changes.partners is not None:
-            targets |= {
-                "mixed_labels": labels[changes.partners],
-                "mixed_share": torch.full((len(labels),), changes.share),
-            }
-        return {}, targets, torch.ones(len(labels), dtype=torch.long)
+            targets |= {f"mixed_{name}": values[changes.partners] for name, values in targets.items()}
+            targets["mixed_share"] = torch.full((len(prepared),), changes.share)
+        return {}, targets, torch.full((len(prepared),), len(self.labels) if self.several else 1)
+
+    def targets(self, labels: Int[Tensor, "B 1"]) -> dict[str, Tensor]:
+        """The label of each example, and what its loss is multiplied by, where classes are balanced."""
+        return {"labels": labels, **({"label_weights": label_weights(self.labels, labels)} if self.balance else {})}
+
+    def several_targets(self, prepared: Sequence[tuple[int, ...]]) -> dict[str, Tensor]:
+        """Which labels hold (B, N), and what the loss of each is multiplied by, where classes are balanced."""
+        holds = torch.zeros(len(prepared), len(self.labels))
+        for row, numbers in enumerate(prepared):
+            holds[row, list(numbers)] = 1.0
+        weights = {"label_weights": several_weights(self.labels, holds)} if self.balance else {}
+        return {"labels": holds.long(), "holds": holds, **weights}
 
     def decide(
         self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
@@ -166,11 +209,38 @@ class Label(ScoredForm, OutputForm):
     def check_measured(self) -> None:
         if self.scores == "number":
             raise UserError("this model gives numbers, and foveate eval measures labels")
-        if self.scores == "sigmoid":
-            raise UserError("this model gives an input several labels, and foveate eval measures a single one")
+
+    @property
+    def metric(self) -> str:  # type: ignore[override]
+        return "macro_f1" if self.has_several else class_metric(self.labels)
+
+    def remarks(self, answers: Sequence[LabelAnswer], examples: Sequence[Any]) -> list[str]:
+        found, right = ([join(one) for one in side] for side in self._sides(answers, examples))
+        return one_answer(found, right)
+
+    def _sides(
+        self, answers: Sequence[LabelAnswer], examples: Sequence[Any]
+    ) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
+        """The labels of answers, and those that are right."""
+        return [one.decided for one in answers], [self.labels_of(one) for one in examples]
+
+    def decided(self, answers: Sequence[LabelAnswer], examples: Sequence[Any]) -> Decided:
+        found, right = self._sides(answers, examples)
+        given = [one.given for one in answers]
+        if self.has_several:
+            return DecidedSeveral(found, right, given, probabilities=[one.probabilities for one in answers])
+        one, other = ([label for (label,) in side] for side in (found, right))
+        return Decided(one, other, given, [answer.probability for answer in answers])
 
     def metrics(self, answers: Sequence[LabelAnswer], examples: Sequence[Any]) -> dict[str, float]:
-        return label_metrics([one.label for one in answers], [one.label for one in examples])
+        return self.metrics_of([one.decided for one in answers], examples)
+
+    def metrics_of(self, found: Sequence[Sequence[str]], examples: Sequence[Any]) -> dict[str, float]:
+        """The metrics of answering these labels."""
+        right = [self.labels_of(one) for one in examples]
+        if self.has_several:
+            return several_label_metrics(found, right)
+        return label_metrics([own for (own,) in found], [own for (own,) in right])
 
     def baselines(
         self, reads: Any, examples: Sequence[Any], train: Callable[[], Dataset[Any]]
@@ -178,10 +248,12 @@ class Label(ScoredForm, OutputForm):
         """Always the label that is most frequent in training; nothing where that is not known, as of public weights."""
         if not any(self.labels.values()):
             return {}
-        return label_baseline(self.labels, [one.label for one in examples])
+        majority = max(self.labels, key=self.labels.__getitem__)
+        return {f"always {majority}": self.metrics_of([(majority,)] * len(examples), examples)}
 
     def notes(self, examples: Sequence[Any]) -> list[str]:
-        return [f"{len(self.labels)} labels", *unseen_labels("labels", [one.label for one in examples], self.labels)]
+        right = [*chain.from_iterable(map(self.labels_of, examples))]
+        return [f"{len(self.labels)} labels", *unseen_labels("labels", right, self.labels)]
 
     @property
     def score_name(self) -> str:  # type: ignore[override]
@@ -228,14 +300,16 @@ def count_labels(labels: Iterable[str]) -> dict[str, int]:
 
 
 def check_labels(
-    train_name: str, train: Sequence[str], validation_name: str, validation: Sequence[str], example: str
+    train_name: str, train: Sequence[str], validation_name: str, validation: Sequence[str], example: str, least: int = 2
 ) -> None:
     """Raise UserError if there is nothing to decide, or a label that cannot be learned.
 
     `train` and `validation` are the labels of the data that these names stand for; an `example` is a "text".
     """
     labels = set(train)
-    if len(labels) < 2:
+    if not labels:
+        raise UserError(f"{train_name}: no {example} has a label")
+    if len(labels) < least:
         raise UserError(f"{train_name}: every {example} has the label '{train[0]}'; deciding takes two labels")
     if others := set(validation) - labels:
         raise UserError(f"{validation_name} has the label '{min(others)}', which {train_name} does not have")
@@ -251,9 +325,3 @@ def choose_label(labels: Iterable[str], probabilities: Sequence[float]) -> tuple
 def label_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
     """Accuracy and macro F1 of labels, from 0 to 100."""
     return {"accuracy": accuracy(found, right), "macro_f1": macro_f1(found, right)}
-
-
-def label_baseline(labels: Mapping[str, int], right: Sequence[str]) -> dict[str, dict[str, float]]:
-    """The metrics of always giving the label that is most frequent in training; `labels` say how often each is."""
-    majority = max(labels, key=labels.__getitem__)
-    return {f"always {majority}": label_metrics([majority] * len(right), right)}

@@ -19,9 +19,9 @@ from foveate.contracts import IGNORE, Hypothesis, count_labels
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
-from foveate.data.text.conversations import encode_conversations
+from foveate.data.text.conversations import ids_of, question_ids
 from foveate.data.text.documents import Passage, Prose
-from foveate.data.text.prose_batches import PassageTokens, stream_passages
+from foveate.data.text.prose_batches import PackedPassages, PackedTokens, PassageTokens, stream_passages
 from foveate.data.text.token_shards import keep_rows, rows_key
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least, quoted, unknown
@@ -31,7 +31,8 @@ from foveate.forms.form import Changes, Learned, MapRow
 from foveate.forms.processor import PreparedExample, Processor, RowProcessor
 from foveate.forms.prose import ReadProse, row_buckets, watch
 from foveate.forms.scored import NextToken
-from foveate.forms.written import WriteOptions, Written, WrittenAnswer, require_tokenizer
+from foveate.forms.written import ChatOptions, Written, WrittenAnswer, require_tokenizer
+from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.sight import Sight
 
 
@@ -43,10 +44,12 @@ class Beginning(NamedTuple):
     """The number of its condition; 0 for none."""
     text: str = ""
     """The text itself, where something is to be written after it."""
+    texts: np.ndarray | None = None
+    """Where several texts stand in the row, the number of that of each token."""
 
 
 @dataclass
-class ContinueOptions(WriteOptions):
+class ContinueOptions(ChatOptions):
     """How `foveate run` has a language model write."""
 
     condition: str | None = None
@@ -78,6 +81,9 @@ class ReadBeginning(ReadProse):
     """Passages with more tokens than this are left out (and counted)."""
     passage_words: int = 100
     """The text is cut into passages of whole sentences with at most this many words."""
+    pack: bool = False
+    """Put several passages or conversations into each row of at most max_length tokens, so that there is no padding;
+    none is read in the light of another."""
     conditions: Learned[tuple[str, ...]] = ()
     """What kinds of text the model knows; it is told the number of one, from 1."""
 
@@ -152,7 +158,7 @@ class ReadBeginning(ReadProse):
 
     def prepare(self, value: Passage) -> Beginning:
         if value.messages:
-            return Beginning(_ids(next(encode_conversations([value], self.words))), 0, value.text)
+            return Beginning(question_ids(value.conversation, self.words), 0, value.text)
         (text,) = value.sentences if len(value.sentences) == 1 else (value.text,)
         tokens = super().prepare(text)
         return Beginning(tokens, (self.numbers or {}).get(value.condition, 0), text)
@@ -179,6 +185,8 @@ class ReadBeginning(ReadProse):
         inputs = {"tokens": tokens, "lengths": lengths}
         if self.conditions:
             inputs["condition"] = torch.tensor([one.condition for one in prepared])
+        if texts := [one.texts for one in prepared if one.texts is not None]:
+            inputs["texts"] = padded(texts, -1)[0]
         return inputs, Changes()
 
     def buckets(self, train: Dataset[Passage], processor: Processor) -> Buckets:
@@ -187,7 +195,16 @@ class ReadBeginning(ReadProse):
         key = rows_key(train, self.words, most, numbers)
         rows = keep_rows(lambda: stream_passages(watch(train), self.words, most, numbers or {}), PassageTokens, key)
         kept = Dataset(train.name, rows, train.unit)
-        return row_buckets(kept, len(train), RowProcessor(processor, split_passage), most)
+        if not self.pack:
+            return row_buckets(kept, len(train), RowProcessor(processor, split_passage), most)
+        together = PackedPassages(rows, most + 1)
+        return row_buckets(kept, len(train), RowProcessor(processor, split_packed), most, together)
+
+    def check_training(self, model: nn.Module, batch: int) -> None:
+        super().check_training(model, batch)
+        if self.pack and (self.conditions or not isinstance(model, CausalLanguageModel)):
+            kind = "has conditions" if self.conditions else "is not a Transformer"
+            raise UserError(f"this model {kind}, so that a row holds one passage: leave --pack out")
 
     def names(self, prepared: Beginning) -> list[str]:
         return super().names(prepared.tokens)
@@ -195,12 +212,16 @@ class ReadBeginning(ReadProse):
 
 def split_passage(row: PassageTokens) -> PreparedExample:
     """What is read of a passage, all but its end, and what is written: all but its start."""
-    return PreparedExample(Beginning(_ids(row.tokens)[:-1], row.condition), row.tokens)
+    return PreparedExample(Beginning(ids_of(row.tokens)[:-1], row.condition), row.tokens)
 
 
-def _ids(tokens: np.ndarray) -> np.ndarray:
-    """The ids of tokens, those too that are not learned."""
-    return np.where(tokens < 0, ~tokens, tokens)
+def split_packed(row: PackedTokens) -> PreparedExample:
+    """The same of several passages in a row, each of which has its own start and end."""
+    parts = [split_passage(one) for one in row.passages]
+    read = np.concatenate([part.input.tokens for part in parts])
+    texts = np.repeat(np.arange(len(parts)), [len(part.input.tokens) for part in parts])
+    first, *others = [part.target for part in parts]
+    return PreparedExample(Beginning(read, texts=texts), np.concatenate([first, *(one[1:] for one in others)]))
 
 
 @dataclass

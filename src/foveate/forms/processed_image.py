@@ -4,8 +4,8 @@ ProcessedImage   what is read: an image, with a text or alone
 TextAboutIt      what is written
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,16 +13,17 @@ import PIL.Image
 import torch
 from torch import Tensor, nn
 
+from foveate.contracts import IGNORE, Output
 from foveate.data.images.decoding import flat, turn_upright
 from foveate.errors import UserError, at_least
-from foveate.forms.form import InputForm, MapRow, OutputForm
+from foveate.forms.form import Changes, InputForm, OutputForm
 from foveate.forms.image import ImageForm, count_places
 from foveate.forms.inputs import open_image, require_file
 from foveate.forms.question import ImageText, TextAboutImage, answer_metrics
+from foveate.forms.scored import ScoredForm
 from foveate.forms.written import WrittenAnswer
 from foveate.interop.huggingface import short_errors
 from foveate.metrics.captions import caption_metrics
-from foveate.sight import Sight
 from foveate.viewer.protocol import Input
 
 LONGEST = 256
@@ -41,6 +42,7 @@ class ProcessedImage(TextAboutImage, ImageForm):
     """An image, and a question or the beginning of a text."""
 
     needs_text: ClassVar[bool] = False
+    place_name: ClassVar[str] = "tokens"
 
     processor: Any = None
     """The folder's, of transformers."""
@@ -66,17 +68,25 @@ class ProcessedImage(TextAboutImage, ImageForm):
         image = flat(turn_upright(value.image)).convert("RGB")
         with short_errors("the image cannot be processed"):
             if self.asks:
-                found = dict(self.processor(images=image, text=self._prompt(value.text), return_tensors="pt"))
+                found = self._together(image, value.text)
             else:
                 found = dict(self.processor(images=image, return_tensors="pt"))
                 if value.text:
                     found["input_ids"] = torch.tensor([self._begin(value.text)])
+        found.pop("labels", None)  # some processors make them; they are of no use without a text to learn
         inputs = {name: one for name, one in found.items() if isinstance(one, Tensor)}
         return ProcessedInputs(inputs, value)
 
     def places(self, prepared: ProcessedInputs) -> int:
         tokens = prepared.inputs.get("input_ids")
         return count_places((224, 224)) if tokens is None else tokens.shape[1]
+
+    def tensors(
+        self, prepared: Sequence[ProcessedInputs], generator: np.random.Generator | None = None
+    ) -> tuple[dict[str, Tensor], Changes]:
+        """The inputs of one image: those of several are of any shapes."""
+        (one,) = prepared
+        return dict(one.inputs), Changes()
 
     def picture(self, value: PIL.Image.Image) -> np.ndarray:
         return np.asarray(flat(turn_upright(value)).convert("RGB"))
@@ -89,13 +99,22 @@ class ProcessedImage(TextAboutImage, ImageForm):
     def _image_token(self) -> str:
         return str(getattr(self.processor, "image_token", "") or "")
 
-    def _prompt(self, text: str) -> str:
-        """The question as the folder's template has it, or behind the image."""
+    def _together(self, image: PIL.Image.Image, text: str) -> dict[str, Any]:
+        """An image and a text about it: in the folder's template; else where its processor places the image by itself,
+        or before the text."""
         if self._template:
             content = [{"type": "image"}, {"type": "text", "text": text}]
             messages = [{"role": "user", "content": content}]
-            return str(self.processor.apply_chat_template(messages, add_generation_prompt=True))
-        return f"{self._image_token}\n{text}"
+            written = str(self.processor.apply_chat_template(messages, add_generation_prompt=True))
+            return dict(self.processor(images=image, text=written, return_tensors="pt"))
+        sign = self.processor.tokenizer.convert_tokens_to_ids(self._image_token)
+        try:
+            found = dict(self.processor(images=image, text=text, return_tensors="pt"))
+        except (ValueError, IndexError):  # as of one that misses the image
+            found = {}
+        if "input_ids" in found and bool((found["input_ids"] == sign).any()):
+            return found
+        return dict(self.processor(images=image, text=f"{self._image_token}\n{text}", return_tensors="pt"))
 
     def _begin(self, text: str) -> list[int]:
         """The tokens with which a text begins, without its end."""
@@ -119,7 +138,7 @@ class WriteAboutOptions:
 
 
 @dataclass
-class TextAboutIt(OutputForm):
+class TextAboutIt(ScoredForm, OutputForm):
     """A text that transformers generates."""
 
     options: ClassVar[type[Any]] = WriteAboutOptions
@@ -141,26 +160,32 @@ class TextAboutIt(OutputForm):
             tokens = own.write(inputs, most)
         return [WrittenAnswer(text=self.tokenizer.decode(tokens).strip(), tokens=tokens)]
 
+    # -- looking
+
+    def teach(self, answer: WrittenAnswer) -> dict[str, Tensor]:
+        return {"tokens": torch.tensor([answer.tokens], dtype=torch.long)}
+
+    def scored_labels(self, output: Output, answer: WrittenAnswer) -> Tensor:
+        """Those of what was written, which is the end of what the model reads: each is predicted one place before."""
+        labels, count = torch.full(output.logits.shape[:2], IGNORE), len(answer.tokens)
+        end = labels.shape[1] - 1
+        labels[0, end - count : end] = torch.tensor(answer.tokens)
+        return labels
+
+    def named(self, text: str, answer: WrittenAnswer) -> WrittenAnswer:
+        tokens = self.tokenizer.inside(text)
+        if not tokens:
+            raise UserError("--target is a text of no tokens: there is nothing that the model could write")
+        return replace(answer, text=text, tokens=tokens)
+
+    # -- measuring
+
     def metrics(self, answers: Sequence[WrittenAnswer], examples: Sequence[Any]) -> dict[str, float]:
         """How many answers are right, or BLEU and CIDEr-D of captions."""
         texts = [one.text for one in answers]
         if examples and hasattr(examples[0], "answer"):
             return answer_metrics(texts, examples)
         return caption_metrics(texts, examples)
-
-    def image_rows(self, sight: Sight, answer: WrittenAnswer, columns: Sequence[int], total: int) -> list[MapRow]:
-        """Where each token looked in the image, in the layer that looks most decidedly; `columns` are the image's
-        among all that is read."""
-        found: Mapping[str, Tensor] = {
-            name: sight[name].weights()[0].float().cpu().mean(0)[-len(answer.tokens) - 1 : -1][:, list(columns)]
-            for name in sight.sites
-            if sight[name].shape[2:] == (total, total)
-        }
-        if not found or not answer.tokens or not columns:
-            return []
-        site = max(found, key=lambda name: float(found[name].amax(-1).mean()))
-        names = self.tokenizer.pieces(answer.tokens)
-        return [MapRow(name, weights, site=site) for name, weights in zip(names, found[site], strict=True)]
 
 
 def reads_and_writes(processor: Any, tokenizer: Any) -> tuple[InputForm, OutputForm]:

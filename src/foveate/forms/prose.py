@@ -1,6 +1,6 @@
 """Passages of running prose that are read, and what tasks share that learn from prose."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -36,8 +36,11 @@ def passages_of(prose: Prose, found: Iterable[Passage]) -> Dataset[Passage]:
     passages = spooled(found)
     if not passages:
         raise UserError(f"{prose.name}: there is no text in it")
-    words = sum(len(one.text.split()) for one in passages)
-    return Dataset(prose.name, passages, "passages", [f"{words:,} words"])
+    return Dataset(prose.name, passages, "passages", [_count_words])
+
+
+def _count_words(passages: Iterable[Passage]) -> str:
+    return f"{sum(len(one.text.split()) for one in passages):,} words"
 
 
 @dataclass
@@ -110,8 +113,11 @@ def watch(passages: Dataset[Passage]) -> Iterable[Passage]:
     return track(passages, "tokenising", len(passages), console=console, transient=True, disable=hidden)
 
 
-def row_buckets(kept: Dataset[Any], read: int, batching: Batching[Any], most: int) -> Buckets:
-    """Buckets of what was kept of the passages that were read: those of at most this many tokens.
+def row_buckets(
+    kept: Dataset[Any], read: int, batching: Batching[Any], most: int, rows: Sequence[Any] | None = None
+) -> Buckets:
+    """Buckets of what was kept of the passages that were read: those of at most this many tokens; or of `rows` in which
+    they are packed.
 
     Raises UserError where that is none.
     """
@@ -119,4 +125,5 @@ def row_buckets(kept: Dataset[Any], read: int, batching: Batching[Any], most: in
     if not len(kept):
         raise UserError(f"{kept.name}: each of the {read:,} {kept.unit} has more than {limit}; raise max_length")
     left_out = f"{read - len(kept):,} of {read:,} {kept.unit}"
-    return text_buckets(kept, batching, f"{kept.name}: {left_out} left out for more than {limit}")
+    report = f"{kept.name}: {left_out} left out for more than {limit}"
+    return text_buckets(kept if rows is None else Dataset(kept.name, rows, "rows"), batching, report)

@@ -10,7 +10,7 @@ B batch    I images    T tokens of a question    h, w height and width in pixels
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from foveate.contracts import IGNORE, Batch, Picture, count_labels
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.labelled import ENDINGS
+from foveate.data.images.question_layouts import soft_accuracy
 from foveate.data.images.questions import ImageQuestion
 from foveate.data.ragged import padded
 from foveate.data.splits import COPY, Ties
@@ -254,7 +255,9 @@ class FrequentAnswer(Label):
     """One of the most frequent answers of training; a question with another answer has no label."""
 
     rare_kinds: ClassVar[bool] = True
+    metric: ClassVar[str] = "accuracy"
 
+    several: Learned[bool] = field(default=False, kw_only=True)
     answers: int = 1_000
     """How many answers to learn, at most: the most frequent ones. Questions with another answer are left out."""
 
@@ -272,20 +275,20 @@ class FrequentAnswer(Label):
         found.labels = dict.fromkeys(trained.labels, 0) | frequent_answers(train, self.answers)
         return found
 
-    def kinds(self, example: Any) -> tuple[str]:
+    def labels_of(self, example: Any) -> tuple[str, ...]:
         return (example.answer,)
 
     def check_examples(self, train: Dataset[Any], validation: Dataset[Any], example: str) -> None:
         """Answers may be rare, and new ones too."""
 
-    def prepare(self, example: Any) -> list[int]:
-        return [self._numbers.get(example.answer, IGNORE)]
+    def prepare(self, example: Any) -> list[tuple[int, ...]]:
+        return [(self._numbers.get(example.answer, IGNORE),)]
 
     def tensors(
-        self, prepared: Sequence[int], changes: Changes, generator: np.random.Generator | None
+        self, prepared: Sequence[tuple[int, ...]], changes: Changes, generator: np.random.Generator | None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
-        labels = torch.tensor(prepared)[:, None]
-        return {}, {"labels": labels}, count_labels(labels)
+        labels = torch.tensor(prepared)
+        return {}, self.targets(labels), count_labels(labels)
 
     def metrics(self, answers: Sequence[LabelAnswer], examples: Sequence[Any]) -> dict[str, float]:
         return answer_metrics([one.label for one in answers], examples)
@@ -349,8 +352,12 @@ def answers_by_question(questions: Iterable[Any]) -> dict[str, Counter[str]]:
 
 
 def answer_metrics(answers: Sequence[str], examples: Sequence[Any]) -> dict[str, float]:
-    """The accuracy in percent, over all and for each kind of question."""
+    """The accuracy in percent, over all and for each kind of question; VQA's where several people answered."""
     metrics = {"accuracy": accuracy(answers, [one.answer for one in examples])}
+    asked = zip(answers, examples, strict=True)
+    several = [(answer, one.answers) for answer, one in asked if isinstance(one, ImageQuestion) and one.answers]
+    if several:
+        metrics["vqa_accuracy"] = sum(soft_accuracy(*one) for one in several) / len(several)
     for kind in sorted({one.kind for one in examples if one.kind is not None}):
         chosen = [number for number, one in enumerate(examples) if one.kind == kind]
         metrics[kind] = accuracy([answers[n] for n in chosen], [examples[n].answer for n in chosen])

@@ -1,6 +1,8 @@
 """Rewards: a number for a text, learned from pairs of which people like the first text better."""
 
-from collections.abc import Callable, Sequence
+import json
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +13,12 @@ from torch import Tensor, nn
 from foveate.contracts import Output
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
+from foveate.data.text.conversations import encode_conversations, ids_of, question_ids, turns_of
+from foveate.data.text.documents import Conversation
 from foveate.data.text.pair_buckets import TokenPair
 from foveate.data.text.preferences import Preference
 from foveate.errors import UserError
+from foveate.files import parse_json
 from foveate.forms.answers import Answer
 from foveate.forms.compared_text import ComparedText, regrouped
 from foveate.forms.form import Changes, MapRow, OutputForm
@@ -21,6 +26,9 @@ from foveate.forms.label import pooled_row
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.scored import ScoredForm
 from foveate.forms.text import PreparedBuckets, nothing_fits
+
+MESSAGES = re.compile(r'\s*\[\s*\{\s*"(role|from)"')
+"""How a JSON list of messages begins."""
 
 
 @dataclass
@@ -34,8 +42,43 @@ class JudgedText(ComparedText):
     max_length: int = 1024
     """Pairs with more tokens than this in a text, or than the model has positions for, are left out (and counted)."""
 
-    def value(self, example: Preference | str) -> Any:
-        return example if isinstance(example, str) else (example.better, example.worse)
+    def texts(self, train: Dataset[Preference]) -> Iterator[str]:
+        return (text for example in train for text in (example.better, example.worse))
+
+    def open(self, given: str) -> str | Conversation:
+        """A text; where the weights have a chat template, also a JSON list of messages."""
+        if not (getattr(self.words, "chat", None) and MESSAGES.match(given)):
+            return given
+        return Conversation("the input", turns_of(parse_json(given, "the input"), "input", "the input"))
+
+    def value(self, example: Preference | str | Conversation) -> Any:
+        return example.texts if isinstance(example, Preference) else example
+
+    def place(self, example: Preference) -> str:
+        """The better text, or its conversation as `open` reads one."""
+        if not example.conversations:
+            return example.better
+        messages = [{"role": role, "content": content} for role, content in example.conversations[0].turns]
+        return json.dumps(messages, ensure_ascii=False)
+
+    def group(self, example: Preference) -> Hashable:
+        """Conversations with the same messages to answer are copies."""
+        return super().group(example) if example.question is None else example.question.turns
+
+    def size(self, value: Any) -> int:
+        """A conversation is not cut."""
+        return 1 if isinstance(value, Conversation) else super().size(value)
+
+    def prepare(self, value: Any) -> np.ndarray | TokenPair:
+        """The tokens of a text or a conversation, or of the two of an example. A model that learned from texts reads
+        the last message of a conversation alone."""
+        if isinstance(value, tuple):
+            return TokenPair(*map(self.prepare, value))  # type: ignore[arg-type]
+        if not isinstance(value, Conversation):
+            return super().prepare(value)
+        if not getattr(self.words, "chat", None):
+            return super().prepare(value.turns[-1][1])
+        return question_ids(value, self.words)
 
     def cost(self, prepared: np.ndarray | TokenPair) -> int:
         """The tokens of both texts as they are filled up."""
@@ -43,15 +86,13 @@ class JudgedText(ComparedText):
 
     def buckets(self, train: Dataset[Preference], processor: Processor) -> Buckets:
         """Of the pairs with at most `max_length` tokens in a text. Raises UserError where there is none."""
-        before, behind = self.around
-        sides = [self.words.encode([self.value(one)[side] for one in train]) for side in (0, 1)]
+        around = 0 if train[0].conversations else sum(map(len, self.around))
         prepared, places, equal = [], [], 0
-        for example, *both in zip(train, *sides, strict=True):
-            if both[0] == both[1]:
+        for example, *both in zip(train, self._rows(train, 0), self._rows(train, 1), strict=True):
+            if np.array_equal(both[0], both[1]):
                 equal += 1
-            elif max(map(len, both)) <= self.max_length:
-                pair = TokenPair(*(np.array([*before, *text, *behind], np.int32) for text in both))
-                prepared.append(PreparedExample(pair, None))
+            elif max(map(len, both)) - around <= self.max_length:
+                prepared.append(PreparedExample(TokenPair(*both), None))
                 places.append(example.place)
         limit = f"{self.max_length:,} tokens in a text"
         if equal == len(train):
@@ -65,6 +106,14 @@ class JudgedText(ComparedText):
         left_out = ", ".join(f"{count:,} {why}" for why, count in counts.items() if count)
         report = f"{train.name}: of {len(train):,} {train.unit} left out: {left_out}" if left_out else ""
         return PreparedBuckets(train.name, prepared, places, processor, report)
+
+    def _rows(self, train: Dataset[Preference], side: int) -> list[np.ndarray]:
+        """One text of each pair, as `prepare` gives it."""
+        values = [example.texts[side] for example in train]
+        if train[0].conversations:
+            return [ids_of(row) for row in encode_conversations(values, self.words)]
+        before, behind = self.around
+        return [np.array([*before, *text, *behind], np.int32) for text in self.words.encode(values)]
 
 
 @dataclass(kw_only=True)

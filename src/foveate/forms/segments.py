@@ -5,7 +5,7 @@ B batch    s side of the square that images are laid into    N classes
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -112,6 +112,11 @@ class Segments(MostLikely, OutputForm):
                 counts += mask[..., None] == np.arange(len(labels))
         usual = counts.argmax(-1).tolist()
         return Segments(labels, tuple(map(tuple, usual)), reads.size)
+
+    def extend(self, trained: "Segments", train: Dataset[MaskedImage]) -> "Segments":
+        """With new labels behind the known ones."""
+        new = (label for label in train[0].labels if label not in trained.labels)
+        return replace(trained, labels=(*trained.labels, *new))
 
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.labels)}

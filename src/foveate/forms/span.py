@@ -315,13 +315,20 @@ def best_span(passage: AskedPassage, logits: Tensor, longest: int) -> SpanAnswer
 
 
 def span_metrics(answers: Sequence[str], examples: Sequence[TextQuestion]) -> dict[str, float]:
-    """Exact answers, in any letter case, and F1 of their words, in percent."""
-    plain = [answer.casefold() for answer in answers]
-    right = [one.answer.casefold() for one in examples]
-    shared = [sum((Counter(a.split()) & Counter(b.split())).values()) for a, b in zip(plain, right, strict=True)]
-    sizes = [len(a.split()) + len(b.split()) for a, b in zip(plain, right, strict=True)]
-    scores = [2 * same / max(1, size) for same, size in zip(shared, sizes, strict=True)]
-    exact = sum(a == b for a, b in zip(plain, right, strict=True))
-    count = max(1, len(right))
+    """Exact answers, in any letter case, and F1 of their words, in percent. Where a question has several right answers,
+    the one counts that is most like what was answered."""
+    pairs = [
+        [_likeness(answer.casefold(), right.casefold()) for right in one.answers or (one.answer,)]
+        for answer, one in zip(answers, examples, strict=True)
+    ]
+    exact, shared = ([max(one[part] for one in rights) for rights in pairs] for part in (0, 1))
+    count = max(1, len(pairs))
     own = {name: value for name, value in answer_metrics(answers, examples).items() if name != "accuracy"}
-    return {"accuracy": 100 * exact / count, "f1": 100 * sum(scores) / count, **own}
+    return {"accuracy": 100 * sum(exact) / count, "f1": 100 * sum(shared) / count, **own}
+
+
+def _likeness(answer: str, right: str) -> tuple[float, float]:
+    """Whether an answer is the right one, and F1 of their words."""
+    words, others = answer.split(), right.split()
+    same = sum((Counter(words) & Counter(others)).values())
+    return float(answer == right), 2 * same / max(1, len(words) + len(others))

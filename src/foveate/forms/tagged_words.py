@@ -3,7 +3,7 @@
 B batch    W words of a sentence    T places of the model: words, or pieces of them    F features of a spelling
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -26,8 +26,10 @@ from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
 from foveate.data.tokens.tokenizers import TRAINERS
 from foveate.errors import UserError, one_line
 from foveate.forms.answers import Answer
+from foveate.forms.balance import Balanced, class_metric, label_weights, one_answer
 from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Learned, MapRow, OutputForm
+from foveate.forms.label_details import Decided, MeasureLabels
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.read_text import ASKED, ReadText, unknown_note
 from foveate.forms.scored import ScoredForm, label_numbers
@@ -263,15 +265,18 @@ def tags_of(answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> list[s
 
 
 @dataclass
-class Tags(ScoredForm, OutputForm):
+class Tags(Balanced, ScoredForm, OutputForm):
     """A tag for each word: targets `labels` (B, W), those of padding IGNORE, and outputs with logits (B, W, N)."""
 
     rare_kinds: ClassVar[bool] = True
+    eval_options: ClassVar[type[Any]] = MeasureLabels
 
     saved_apart: ClassVar[Mapping[str, str]] = {"lexicon": LEXICON}
 
     lexicon: Learned[Any] = None
     """A `Lexicon`: the tags, and which one each word has most often."""
+    counts: Learned[dict[str, int]] = field(default_factory=dict)
+    """How often each tag occurs in training, in their order; unknown (empty) in runs of version 0.3 and before."""
 
     @classmethod
     def load_part(cls, name: str, path: Path) -> Lexicon:
@@ -282,7 +287,8 @@ class Tags(ScoredForm, OutputForm):
             raise UserError(f"there is no {LEXICON}")
 
     def learn(self, train: Dataset[Tagged], reads: TaggedWords, architecture: Any) -> "Tags":
-        return Tags(reads.lexicon)
+        found = Counter(tag for sentence in train for tag in sentence.tags)
+        return replace(self, lexicon=reads.lexicon, counts={tag: found[tag] for tag in reads.lexicon.tags})
 
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.lexicon.tags)}
@@ -305,7 +311,8 @@ class Tags(ScoredForm, OutputForm):
         self, prepared: Sequence[Numbers], changes: Changes, generator: np.random.Generator | None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
         labels, _ = padded(prepared, IGNORE)
-        return {}, {"labels": labels}, count_labels(labels)
+        weights = {"label_weights": label_weights(self.counts, labels)} if self.balance else {}
+        return {}, {"labels": labels, **weights}, count_labels(labels)
 
     def decide(
         self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
@@ -316,6 +323,16 @@ class Tags(ScoredForm, OutputForm):
             tags = [self.lexicon.tags[number] for number in numbers[: len(one.words)]]
             found.append(TagsAnswer(words=one.words, tags=tags, places=places))
         return found
+
+    @property
+    def metric(self) -> str:  # type: ignore[override]
+        return class_metric(self.counts)
+
+    def decided(self, answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> Decided:
+        return Decided(tags_of(answers, examples), [tag for sentence in examples for tag in sentence.tags])
+
+    def remarks(self, answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> list[str]:
+        return one_answer(tags_of(answers, examples), [tag for sentence in examples for tag in sentence.tags])
 
     def metrics(self, answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> dict[str, float]:
         """Accuracy, over all words and over those that the training text does not have, and macro F1."""

@@ -4,7 +4,7 @@ B batch    T tokens of both texts, with those around them
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.data.tokens.tokenizers import Tokens
 from foveate.errors import UserError, quoted
 from foveate.forms.form import Changes, Learned
-from foveate.forms.label import Label, label_metrics
+from foveate.forms.label import Label
 from foveate.forms.processor import PreparedExample, Processor
 from foveate.forms.read_text import ASKED, unknown_note
 from foveate.forms.text import PreparedBuckets, Text, nothing_fits
@@ -188,20 +188,24 @@ class PairLabel(Label):
     """By what they measure, fitted to the training text."""
 
     def learn(self, train: Dataset[LabelledPair], reads: Any, architecture: Any) -> "PairLabel":
-        return PairLabel(super().learn(train, reads, architecture).labels, fit_rules(train))
+        return self._with_rules(super().learn(train, reads, architecture), train)
 
     def extend(self, trained: Label, train: Dataset[LabelledPair]) -> "PairLabel":
-        return PairLabel(super().extend(trained, train).labels, fit_rules(train))
+        return self._with_rules(super().extend(trained, train), train)
+
+    def _with_rules(self, learned: Label, train: Dataset[LabelledPair]) -> "PairLabel":
+        rules = {} if self.several else fit_rules(train)
+        return replace(self, labels=learned.labels, scores=learned.scores, rules=rules)
 
     def baselines(
         self, reads: Any, examples: Sequence[LabelledPair], train: Callable[[], Dataset[Any]]
     ) -> dict[str, dict[str, float]]:
         """The rules, where there are two labels, and the most frequent label."""
-        right, ways = [example.label for example in examples], {}
+        ways = {}
         for name, rule in self.rules.items():
             values = (MEASURES[name](example.first, example.second) for example in examples)
-            found = [rule.above if value >= rule.threshold else rule.below for value in values]
-            ways[name] = label_metrics(found, right)
+            found = [(rule.above if value >= rule.threshold else rule.below,) for value in values]
+            ways[name] = self.metrics_of(found, examples)
         return {**ways, **super().baselines(reads, examples, train)}
 
     def check_learned(self) -> None:

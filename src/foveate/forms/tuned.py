@@ -14,13 +14,15 @@ from torch import Tensor, nn
 
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
+from foveate.data.text.conversations import question_ids
+from foveate.data.text.documents import Conversation
 from foveate.data.text.preferences import Preference
 from foveate.decoding import Decoding
 from foveate.errors import at_least
 from foveate.forms.form import Changes, Learned
 from foveate.forms.language import Beginning, Continuation
 from foveate.forms.read_text import ReadText
-from foveate.forms.written import WriteOptions, require_tokenizer
+from foveate.forms.written import ChatOptions, require_tokenizer
 from foveate.training.settings import check_seed
 
 
@@ -59,7 +61,8 @@ class ReadTunedPrompt(ReadText):
     max_length: Learned[int] = 0
     tokenizer: Learned[Any] = None
     prompt_words: int = 2
-    """A prompt is this many words, the first of a text."""
+    """A prompt is this many words, the first of a text; of a conversation, all up to the last message of the user; a
+    text that a file names as a prompt is read whole."""
 
     def check(self) -> None:
         at_least(1, "prompt_words", self.prompt_words)
@@ -87,12 +90,22 @@ class ReadTunedPrompt(ReadText):
     def summary(self) -> str:
         return f"{len(self.words):,} tokens"
 
-    def value(self, example: Any) -> str:
-        return first_words(example.text, self.prompt_words)
+    def value(self, example: Any) -> str | Conversation:
+        found: Conversation | None = example.question
+        if getattr(example, "is_prompt", False):
+            return str(example.text)
+        return found or first_words(example.text, self.prompt_words)
 
     def group(self, example: Any) -> Hashable:
+        """Conversations with the same messages to answer are copies."""
+        if example.question is not None:
+            return example.question.turns
         texts = (example.better, example.worse) if isinstance(example, Preference) else (example.text,)
         return tuple(text.casefold() for text in texts)
+
+    def size(self, value: str | Conversation) -> int:
+        """A conversation is not cut."""
+        return 1 if isinstance(value, Conversation) else super().size(value)
 
     def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:
         return []
@@ -101,7 +114,9 @@ class ReadTunedPrompt(ReadText):
         """An empty prompt is gone on with from the start."""
         return given
 
-    def prepare(self, value: str) -> Beginning:
+    def prepare(self, value: str | Conversation) -> Beginning:
+        if isinstance(value, Conversation):
+            return Beginning(question_ids(value, self.words))
         return Beginning(super().prepare(value), 0, value)
 
     def cost(self, prepared: Beginning) -> int:
@@ -127,7 +142,7 @@ class ReadTunedPrompt(ReadText):
 class SampledText(Continuation):
     """What is drawn after a prompt."""
 
-    options: ClassVar[type[Any]] = WriteOptions
+    options: ClassVar[type[Any]] = ChatOptions
     eval_options: ClassVar[type[Any]] = MeasureDrawn
     metric: ClassVar[str] = "objective"
     higher_is_better: ClassVar[bool] = True
@@ -141,8 +156,8 @@ class SampledText(Continuation):
     def check(self) -> None:
         at_least(1, "max_tokens", self.max_tokens)
 
-    def run_options(self) -> WriteOptions:
-        return WriteOptions(Decoding(method="sample", length_factor=0.0, length_extra=self.max_tokens))
+    def run_options(self) -> ChatOptions:
+        return ChatOptions(Decoding(method="sample", length_factor=0.0, length_extra=self.max_tokens))
 
     def measure_options(self) -> Any:
         return self.eval_options()

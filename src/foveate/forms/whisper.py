@@ -153,7 +153,7 @@ class WhisperSound(SpokenSound):
         return heard
 
     def axis(self, value: Heard, prepared: Heard, grid: GridFinder) -> Naming:
-        names = Audio.of(value.spectrogram.T, SECONDS)
+        names = Audio.of(value.spectrogram.T, value.seconds, padded=SECONDS)
         return lambda count: names
 
     def places(self, prepared: Heard) -> int:

@@ -59,6 +59,22 @@ class WriteOptions:
         check_seed(self.seed)
 
 
+@dataclass
+class ChatOptions(WriteOptions):
+    """How a language model is asked to write, or to reply."""
+
+    chat: bool = False
+    """Give the text to a model that learned to chat, as a user's message; print its reply: the likeliest one, unless
+    --temperature, --top-k or --top-p say how to draw."""
+    system: str | None = None
+    """With --chat: what the system tells the model before the message."""
+
+    def check(self) -> None:
+        super().check()
+        if self.system is not None and not self.chat:
+            raise UserError("--system is a part of a chat: give --chat too")
+
+
 @dataclass(kw_only=True)
 class WrittenAnswer(Answer):
     """The best text that a model wrote, and what else it found."""

@@ -145,7 +145,8 @@ class JointSelfAttention(MultiHeadAttention):
             self.joint.bias = nn.Parameter(torch.cat(biases), requires_grad=False)
         self.query_norm, self.key_norm = attention.query_norm, attention.key_norm
         self.group, self.norm_across = attention.group, attention.norm_across
-        self.output, self.score, self.dropout = attention.output, attention.score, attention.dropout
+        self.output, self.score, self.select = attention.output, attention.score, attention.select
+        self.dropout = attention.dropout
         self.training = attention.training
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:

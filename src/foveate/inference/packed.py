@@ -52,7 +52,8 @@ def pad_rows(rows: Shaped[Tensor, "R C"]) -> Shaped[Tensor, "Q C"]:
 
     oneDNN compiles a kernel for each new number of rows, and that number changes at each step of a search. For 1,000
     sentences, compiling takes a seventh of the time in bfloat16 with AMX (3 ms a kernel) and a fiftieth in 8 bits. In
-    float32 the copy would cost as much as it saves.
+    float32 the copy would cost as much as it saves. One row, a step of one text, stays alone: in 8 bits it then takes
+    0.55 to 0.82 of the time.
     """
-    missing = -len(rows) % (1 << max(3, len(rows).bit_length() - 4))
+    missing = 0 if len(rows) == 1 else -len(rows) % (1 << max(3, len(rows).bit_length() - 4))
     return F.pad(rows, (0, 0, 0, missing)) if missing else rows

@@ -1,7 +1,7 @@
 """What foveate knows of a family's public layout: its `config.json` and the names of its tensors."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -140,6 +140,20 @@ def _cross_encoder_scores(values: Mapping[str, Any], where: str) -> Scores:
     if kind not in ACTIVATIONS:
         raise UserError(f"{where} has the activation {show_value(name)}; foveate knows {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[kind]
+
+
+def written_labels(names: Sequence[str], scores: Scores = "softmax") -> dict[str, Any]:
+    """What `config.json` says of labels in their order, and of what their logits are."""
+    problems: dict[Scores, dict[str, Any]] = {
+        "number": {"problem_type": "regression"},
+        "sigmoid": {"problem_type": "multi_label_classification"},
+        "softmax": {},
+    }
+    return {
+        "id2label": {str(number): name for number, name in enumerate(names)},
+        "label2id": {name: number for number, name in enumerate(names)},
+        **problems[scores],
+    }
 
 
 class ConfigReader:

@@ -16,6 +16,7 @@ from foveate.attention import Memory
 from foveate.attention.biases import as_bias
 from foveate.attention.masks import as_mask
 from foveate.attention.scores import ScaledDot, Score
+from foveate.attention.selection import Selection, Soft
 from foveate.errors import UserError
 from foveate.files import written
 
@@ -24,7 +25,7 @@ TOLERANCE = 1e-4
 
 OPSET = 20
 
-SCALED_DOT = ScaledDot()
+SCALED_DOT, SOFT = ScaledDot(), Soft()
 
 
 class PositionRange(NamedTuple):
@@ -34,16 +35,17 @@ class PositionRange(NamedTuple):
     stop: int
 
 
-class WithoutOutput(nn.Module):
-    """A model whose inputs are named and whose output is a tensor: its logits."""
+class TensorsOnly(nn.Module):
+    """A model whose inputs are named and whose outputs are tensors: its logits, or those that it returns."""
 
     def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
         super().__init__()
         self.model, self.names = model, tuple(names)
         self.eval()
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        return self.model(**dict(zip(self.names, inputs, strict=True))).logits
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        found = self.model(**dict(zip(self.names, inputs, strict=True)))
+        return found if isinstance(found, tuple) else (found.logits,)
 
 
 @dataclass
@@ -56,17 +58,21 @@ class Sample:
 
 
 def export_onnx(
-    model: nn.Module, sample: Sample, others: Sequence[Mapping[str, Tensor]], path: Path, output: str = "logits"
+    model: nn.Module,
+    sample: Sample,
+    others: Sequence[Mapping[str, Tensor]],
+    path: Path,
+    outputs: Sequence[str] = ("logits",),
 ) -> float:
-    """Write a model to a file, and run it there on the `others`, inputs of other sizes. Its logits are called `output`
-    there.
+    """Write a model to a file, and run it there on the `others`, inputs of other sizes. `outputs` are the names of its
+    logits, or of the tensors that it returns.
 
-    Returns the greatest difference from the logits of PyTorch. Raises UserError where the packages are missing, where
+    Returns the greatest difference from the outputs of PyTorch. Raises UserError where the packages are missing, where
     the model cannot be written, or where a difference is above the tolerance.
     """
     runtime = _packages()
     names = list(sample.inputs)
-    wrapped = WithoutOutput(model, names)
+    wrapped = TensorsOnly(model, names)
     dynamic = torch.export.Dim.DYNAMIC
     shapes = tuple(dict.fromkeys(sample.free.get(name, {}), dynamic) for name in names)
     with warnings.catch_warnings(), _quiet(), _exportable_attention(), torch.no_grad():
@@ -76,7 +82,7 @@ def export_onnx(
                 wrapped, tuple(sample.inputs.values()), dynamic_shapes=(shapes,), strict=False
             )
             found = torch.onnx.export(
-                program, dynamo=True, input_names=names, output_names=[output], opset_version=OPSET, verbose=False
+                program, dynamo=True, input_names=names, output_names=[*outputs], opset_version=OPSET, verbose=False
             )
         except Exception as error:  # torch's exporter raises nothing more precise
             line = " ".join(str(error).split())[:200]
@@ -90,13 +96,15 @@ def _check(runtime: Any, model: nn.Module, inputs: Sequence[Mapping[str, Tensor]
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     greatest = 0.0
     for given in inputs:
-        (found,) = session.run(None, {name: value.numpy() for name, value in given.items()})
+        known = {one.name for one in session.get_inputs()}
+        answers = session.run(None, {name: value.numpy() for name, value in given.items() if name in known})
         with torch.no_grad():
             expected = model(*given.values())
-        limit = max(1.0, float(expected.abs().max()))
-        greatest = max(greatest, float((torch.from_numpy(found) - expected).abs().max()) / limit)
+        for own, other in zip(answers, expected, strict=True):
+            limit = max(1.0, float(other.abs().max()))
+            greatest = max(greatest, float((torch.from_numpy(own) - other).abs().max()) / limit)
     if not greatest <= TOLERANCE:
-        raise UserError(f"onnxruntime's logits of {path} differ from PyTorch's by {greatest:.1e}: do not use it")
+        raise UserError(f"onnxruntime's outputs of {path} differ from PyTorch's by {greatest:.1e}: do not use it")
     return greatest
 
 
@@ -143,9 +151,12 @@ def _attend(
     score: Score = SCALED_DOT,
     mask: Any = None,
     bias: Any = None,
+    select: Selection = SOFT,
     dropout: float = 0.0,
 ) -> Tensor:
-    """As the eager kernel; a query that may look nowhere gets the mean of all values."""
+    """As the eager kernel. Raises UserError for weights other than those of the softmax."""
+    if not isinstance(select, Soft) or select.sinks is not None:
+        raise UserError(f"attention by {type(select).__name__} is not written as ONNX: the softmax alone is")
     if isinstance(k, Memory):
         keys, values, score = k.keys, k.values, k.score
     else:
@@ -158,4 +169,6 @@ def _attend(
     if mask is not None:
         allowed = as_mask(mask).block(rows, columns, scores.ndim - 2, scores.device)
         scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+        # A query that may look nowhere gets zeros: one of padding whose window holds no text.
+        return scores.softmax(-1).masked_fill(~allowed, 0) @ values
     return scores.softmax(-1) @ values

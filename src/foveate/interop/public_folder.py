@@ -328,8 +328,13 @@ def write_tensors(folder: Path, state: Mapping[str, Tensor], values: Mapping[str
     folder.mkdir(parents=True, exist_ok=True)
     with written(folder / WHOLE) as path:
         save_file(_apart(state), path, {"format": "pt"})
-    with written(folder / run_dir.CONFIG) as path:
-        path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+    write_settings(folder / run_dir.CONFIG, values)
+
+
+def write_settings(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a file of settings of a public folder, such as `config.json`."""
+    with written(path) as temporary:
+        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def _apart(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -75,9 +75,8 @@ def head_through_transformers(folder: Path) -> str:
 
 
 def writes_about_images(folder: Path) -> bool:
-    """Whether transformers has a model of one stack that writes about an image and a text."""
-    apart = read_json(folder / run_dir.CONFIG).get("is_encoder_decoder", False)
-    return not apart and named_class(folder) in image_writers()
+    """Whether transformers has a model that writes about an image and a text."""
+    return named_class(folder) in image_writers()
 
 
 def image_writers() -> set[str]:
@@ -245,30 +244,43 @@ class ImageTexts(ThroughTransformers):
         usual = (None, 20)  # which is what transformers has
         return bool(own.max_new_tokens is not None or own.max_length not in usual)
 
+    @property
+    def start(self) -> int:
+        """The token that texts begin with, where they do not go on from what was read."""
+        own: Any = self.theirs.generation_config
+        names = ("decoder_start_token_id", "bos_token_id")
+        numbers = (getattr(one, name, None) for one in (own, self.theirs.config) for name in names)
+        return next((number for number in numbers if number is not None), 0)
+
     def write(self, inputs: dict[str, Tensor], most: int | None) -> list[int]:
         """The tokens that are written for one image, behind what was read."""
-        limit = {} if most is None else {"max_new_tokens": most}
         theirs: Any = self.theirs
+        most = most or theirs.generation_config.max_new_tokens  # BLIP-2 asks its part that writes, which has another
+        limit = {} if most is None else {"max_new_tokens": most}
         (row,) = theirs.generate(**inputs, **limit).tolist()
-        read = inputs["input_ids"][0].tolist() if "input_ids" in inputs else row[:1]
+        apart = theirs.config.is_encoder_decoder or "input_ids" not in inputs
+        read = row[:1] if apart else inputs["input_ids"][0].tolist()
         found: list[int] = row[len(read) :] if row[: len(read)] == read else row
         return found
 
-    def forward(self, tokens: Int[Tensor, "1 T"] | None = None, **inputs: Tensor) -> Output:
-        """Logits (1, T, N) where the model reads these inputs, and then the `tokens` that it wrote."""
-        before = inputs.get("input_ids")
+    def forward(self, tokens: Int[Tensor, "B T"] | None = None, **inputs: Tensor) -> Output:
+        """Logits (B, T, N) where the model reads these inputs, and then the `tokens` that it wrote."""
+        theirs: Any = self.theirs
         if tokens is not None:
-            inputs = {name: self._extended(name, one, before, tokens) for name, one in inputs.items()}
-            inputs.setdefault("input_ids", tokens)
-        return Output(self.theirs(**inputs, use_cache=False).logits)
+            begun = torch.cat([tokens.new_full((len(tokens), 1), self.start), tokens], 1)
+            if theirs.config.is_encoder_decoder:
+                inputs["decoder_input_ids"] = begun
+            else:
+                inputs = self._extended(inputs, tokens) if "input_ids" in inputs else {**inputs, "input_ids": begun}
+        return Output(theirs(**inputs, use_cache=False).logits)
 
-    @staticmethod
-    def _extended(name: str, value: Tensor, before: Tensor | None, tokens: Tensor) -> Tensor:
-        """An input with a column for each further token."""
-        if before is None or value.shape != before.shape:
-            return value
-        more = tokens if name == "input_ids" else torch.full_like(tokens, int("mask" in name))
-        return torch.cat([value, more.to(value)], 1)
+    def _extended(self, inputs: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
+        """The inputs with a column for each further token, as transformers adds it when it generates."""
+        theirs: Any = self.theirs
+        further: Any = {name: value for name, value in inputs.items() if name != "input_ids"}
+        for _ in range(tokens.shape[1]):
+            further = theirs._update_model_kwargs_for_generation({}, further, is_encoder_decoder=False)
+        return {**further, "input_ids": torch.cat([inputs["input_ids"], tokens.to(inputs["input_ids"])], 1)}
 
 
 def is_ours(folder: Path) -> bool:

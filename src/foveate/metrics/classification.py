@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Int
 
 
 def accuracy(found: Sequence[str], right: Sequence[str]) -> float:
@@ -30,3 +32,46 @@ def roc_auc(scores: Sequence[float], positive: Sequence[bool]) -> float:
     mean_ranks = np.cumsum(counts) - (counts - 1) / 2
     ranks = mean_ranks[np.searchsorted(ordered, values)]
     return 100 * float(ranks[kinds].sum() - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+@dataclass(frozen=True)
+class ClassQuality:
+    """How well one class is found: shares from 0 to 100, and how many examples are of it."""
+
+    precision: float
+    recall: float
+    f1: float
+    count: int
+
+    @classmethod
+    def of(cls, hits: int, given: int, count: int) -> "ClassQuality":
+        """That of a class which `given` examples got and `count` have, `hits` of them both."""
+        return cls(100 * hits / max(1, given), 100 * hits / count, 200 * hits / (given + count), count)
+
+
+def by_class(found: Sequence[str], right: Sequence[str]) -> dict[str, ClassQuality]:
+    """How well each class of `right` is found, the most frequent one first."""
+    hits = Counter(one for one, other in zip(found, right, strict=True) if one == other)
+    given, wanted = Counter(found), Counter(right)
+    return {name: ClassQuality.of(hits[name], given[name], count) for name, count in wanted.most_common()}
+
+
+def confusion(found: Sequence[str], right: Sequence[str], names: Sequence[str]) -> Int[np.ndarray, "N N"]:
+    """How often an example of each class (rows) got each label (columns); labels of no name are left out."""
+    places, counts = {name: place for place, name in enumerate(names)}, np.zeros((len(names), len(names)), np.int64)
+    for one, other in zip(found, right, strict=True):
+        if one in places and other in places:
+            counts[places[other], places[one]] += 1
+    return counts
+
+
+BINS = 15
+
+
+def calibration_error(confidences: Sequence[float], hits: Sequence[bool]) -> float:
+    """The expected calibration error (Guo et al. 2017), from 0 to 100: how far the mean probability of what is answered
+    is from the share that is right, in 15 equal ranges of the probability."""
+    values, right = np.asarray(confidences, np.float64), np.asarray(hits, np.float64)
+    bins = np.minimum((values * BINS).astype(int), BINS - 1)
+    gaps = [abs(float((values - right)[bins == one].sum())) for one in range(BINS)]
+    return 100 * sum(gaps) / max(1, len(values))

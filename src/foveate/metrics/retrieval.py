@@ -85,3 +85,24 @@ def letter_vectors(sources: Sequence[str], targets: Sequence[str]) -> tuple[Tens
 def _triples(text: str) -> list[str]:
     padded = f" {text.casefold()} "
     return [padded[place : place + 3] for place in range(len(padded) - 2)]
+
+
+def cosine_of_pairs(one: Float[Tensor, "M C"], other: Float[Tensor, "M C"]) -> Float[Tensor, " M"]:
+    """The cosine of each vector with the one at its place."""
+    return (F.normalize(one, dim=-1) * F.normalize(other, dim=-1)).sum(-1)
+
+
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's correlation, from -1 to 1: that of the ranks, equal values with their mean rank; 0 where all are
+    equal."""
+    ranks = [_ranks(np.asarray(values, np.float64)) for values in (one, other)]
+    centred = [values - values.mean() for values in ranks]
+    size = float(np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum()))
+    return float(centred[0] @ centred[1]) / size if size else 0.0
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """The rank of each value."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = counts.cumsum()
+    return (last - (counts - 1) / 2)[places]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
 from foveate.data.text.scripts import count_words, is_chinese, unspaced
@@ -65,6 +66,32 @@ def quality(
         bleu_signature=str(bleu.get_signature()).replace(f"tok:{name}", f"tok:{tokenize}"),
         chrf_signature=str(chrf.get_signature()),
     )
+
+
+class ResampledQuality:
+    """BLEU and chrF of any of some translations, whose words are counted once."""
+
+    def __init__(
+        self, translations: Sequence[str], references: Sequence[str], lowercase: bool = False, tokenize: str = "auto"
+    ) -> None:
+        split, name = _words(usual_tokenizer(references) if tokenize == "auto" else tokenize)
+        words, wanted = [split(text) for text in translations], [split(text) for text in references]
+        metrics = (
+            (BLEU(lowercase=lowercase, force=True, tokenize=name), words, wanted),
+            (CHRF(lowercase=lowercase), list(translations), list(references)),
+        )
+        # As sacreBLEU's own tests of significance do: counts of each sentence, which are added up.
+        self._counted = [
+            (metric, np.array(metric._extract_corpus_statistics(texts, [right]))) for metric, texts, right in metrics
+        ]
+
+    def __call__(self, rows: Sequence[int]) -> dict[str, float]:
+        """The metrics of the sentences with these numbers, which may occur several times."""
+        chosen = np.fromiter(rows, np.int64)
+        scores = [
+            metric._compute_score_from_stats(counts[chosen].sum(0).tolist()).score for metric, counts in self._counted
+        ]
+        return dict(zip(("bleu", "chrf"), scores, strict=True))
 
 
 def usual_tokenizer(references: Sequence[str]) -> str:

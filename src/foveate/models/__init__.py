@@ -92,6 +92,11 @@ def config_class(family: str) -> type[Any]:
     return family_module(family).CONFIG
 
 
+def family_of(config: Any) -> str:
+    """The family whose page has the class of a config."""
+    return next(row.name for row in FAMILIES.values() if row.module == type(config).__module__)
+
+
 def sizes_of_data(family: str, required: bool = False) -> list[str]:
     """The names of a family's fields that the data decides, such as a vocabulary's size; only those without a default
     if they must be `required`."""

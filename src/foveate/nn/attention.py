@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, attend
+from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, Selection, Soft, attend
 from foveate.errors import UserError
 from foveate.nn.norms import Norm
 from foveate.nn.rotary import Rotation
@@ -24,7 +24,7 @@ class MultiHeadAttention(nn.Module):
     `key_value_heads`, groups of consecutive heads share keys and values (grouped-query attention, Ainslie et al. 2023,
     https://arxiv.org/abs/2305.13245). Without `key_bias`, only the keys have no bias; `output_bias` is that of the
     output, by default `bias`. `norm` normalizes projected queries and keys, each head by itself or, with `norm_across`,
-    all heads together.
+    all heads together. `select` makes the output of scores and values, by default by the softmax.
     """
 
     attends = True
@@ -53,6 +53,7 @@ class MultiHeadAttention(nn.Module):
         output_bias: bool | None = None,
         norm: Norm | None = None,
         norm_across: bool = False,
+        select: Selection | None = None,
     ) -> None:
         super().__init__()
         source_width = width if source_width is None else source_width
@@ -86,6 +87,7 @@ class MultiHeadAttention(nn.Module):
             self.key, self.value = (UnequalProjection(source_width, head_widths, bias) for _ in range(2))
             self.output = UnequalOutput(head_widths, output_width, bias)
         self.score = ScaledDot() if score is None else score
+        self.select = Soft() if select is None else select
         self.dropout = dropout
 
     def memory(self, source: Float[Tensor, "B S E"], expected: int = 0) -> Memory:
@@ -142,7 +144,7 @@ class MultiHeadAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         if self.group > 1:
             queries = queries.unflatten(1, (-1, self.group))
-        output = attend(queries, memory, mask=mask, bias=bias, dropout=dropout)
+        output = attend(queries, memory, mask=mask, bias=bias, select=self.select, dropout=dropout)
         output = (output if self.group == 1 else output.flatten(1, 2)).transpose(1, 2).flatten(2)
         output = output if self.memory_dtype is None else output.to(dtype)
         return self.output(memory.scatter(output))

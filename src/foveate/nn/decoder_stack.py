@@ -96,11 +96,14 @@ class DecoderStack(nn.ModuleList):
         source: Float[Tensor, "B S E"],
         source_mask: Mask | None = None,
         distances: RelativePosition | None = None,
+        past: list[Memory] | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """A whole target x. `distances` is the bias of relative positions for self-attention."""
+        """A whole target x. `distances` is the bias of relative positions for self-attention. `past` are memories of
+        nothing, to which the blocks' keys and values of x are added."""
         mask = causal() if self.window is None else causal() & window(self.window)
-        for block in self:
-            x = block(x, source, mask=mask, source_mask=source_mask, bias=distances)
+        for number, block in enumerate(self):
+            own = None if past is None else past[number]
+            x = block(x, source, mask=mask, source_mask=source_mask, past=own, bias=distances)
         return x
 
     def start(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from foveate.attention import Selection
 from foveate.errors import at_least
 from foveate.nn.attention import MultiHeadAttention
 
@@ -34,8 +35,8 @@ class HeadSizes(Protocol):
     head_widths: tuple[int, ...] | None
 
 
-def attention_layer(sizes: HeadSizes, dropout: float = 0.0) -> MultiHeadAttention:
+def attention_layer(sizes: HeadSizes, dropout: float = 0.0, select: Selection | None = None) -> MultiHeadAttention:
     """Attention whose input and source are as wide as the model."""
     return MultiHeadAttention(
-        sizes.width, sizes.heads, dropout=dropout, split=sizes.split, head_widths=sizes.head_widths
+        sizes.width, sizes.heads, dropout=dropout, split=sizes.split, head_widths=sizes.head_widths, select=select
     )

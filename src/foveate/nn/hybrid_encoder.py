@@ -70,7 +70,9 @@ class HybridEncoder(nn.Module):
             finest_last.append(fuse(larger, finer))
         found = [finest_last.pop()]
         for shrink, fuse in zip(self.shrink, self.up, strict=True):
-            found.append(fuse(shrink(found[-1]), finest_last.pop()))
+            coarser = finest_last.pop()
+            rows, columns = coarser.shape[2:]  # some backbones cut a last odd row or column
+            found.append(fuse(shrink(found[-1])[..., :rows, :columns], coarser))
         return found
 
     def _attend(self, grid: Float[Tensor, "B C h w"], inside: Bool[Tensor, "B h w"]) -> Float[Tensor, "B C h w"]:

@@ -55,7 +55,9 @@ def add_low_rank(model: nn.Module, rank: int, layers: Iterable[str]) -> list[str
     linear = {path: part for path, part in model.named_modules() if type(part) is nn.Linear}
     chosen: list[str] = []
     for end in layers:
-        found = [path for path in linear if path == end or path.endswith(f".{end}")]
+        found = [path for path in linear if f".{_plain(path)}".endswith(f".{end}") or f".{path}".endswith(f".{end}")]
+        if not found and not linear:
+            raise UserError("the trained weights have no linear layers, which low-rank updates are for: train them all")
         if not found:
             raise unknown("linear layer for low-rank updates", end, _ends(linear))
         chosen += [path for path in found if path not in chosen]
@@ -97,6 +99,11 @@ def low_rank_updates(model: nn.Module) -> dict[str, Tensor]:
         if isinstance(part, LowRank)
         for side in ("down", "up")
     }
+
+
+def _plain(path: str) -> str:
+    """A path as that of attention without windows, whose projections are in no layer of their own."""
+    return path.replace("self.attention.", "self.")
 
 
 def _put(model: nn.Module, path: str, part: nn.Module) -> None:

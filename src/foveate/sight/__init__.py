@@ -4,7 +4,7 @@ from foveate.sight.changer import change
 from foveate.sight.changes import Change, Flatten, Knock, Patch, Redirect, Scale, Sharpen
 from foveate.sight.drop_in import register
 from foveate.sight.effects import Effects, KeyEffects, effects, key_effects
-from foveate.sight.given import given, show
+from foveate.sight.from_weights import from_weights, show
 from foveate.sight.layouts import Grid, Windows
 from foveate.sight.look import look
 from foveate.sight.sight import Sight
@@ -26,7 +26,7 @@ __all__ = [
     "Windows",
     "change",
     "effects",
-    "given",
+    "from_weights",
     "key_effects",
     "look",
     "register",

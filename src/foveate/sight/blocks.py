@@ -19,7 +19,7 @@ from torch import Tensor
 from foveate.attention import scratch
 from foveate.attention.autocast import without_autocast
 from foveate.attention.call import Call
-from foveate.attention.selection import quick_weights
+from foveate.attention.selection import Soft, Weighing, quick_weights
 from foveate.sight.given_weights import GivenWeights
 
 BLOCK = 2**21
@@ -186,6 +186,9 @@ class _BlockRows:
             scores.add_(self._select(self.bias, box))
         if self.masked is not None:
             scores[..., self.masked_columns].masked_fill_(self._select(self.masked, box), -torch.inf)
+        if isinstance(self.call.select, Weighing) and not isinstance(self.call.select, Soft):
+            found = self.call.select.weigh(scores)
+            return found.log(), found
         return scores, quick_weights(scores, None if sinks is None else sinks.expand(self.call.leading)[box])
 
     def _scores(self, box: Box) -> Float[Tensor, "... R K"]:

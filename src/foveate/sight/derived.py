@@ -9,10 +9,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.attention.call import Call
+from foveate.attention.points import Grids
 from foveate.errors import UserError, at_least
 from foveate.sight import measures
 from foveate.sight.key_measures import CELLS, cell_indices, counted_queries
-from foveate.sight.measures import Choice, Top, check_names, resolve_choice
+from foveate.sight.measures import ALL, Choice, Top, check_names, resolve_choice
+from foveate.sight.points import SamplingPoints
 from foveate.sight.recorded_call import RecordedCall
 from foveate.sight.site import Site
 
@@ -26,10 +28,20 @@ class DerivedSite(Site):
     def __init__(self, name: str, of: Site) -> None:
         super().__init__(name, of.keys)
         self.calls, self.errors, self._site = of.calls, of.errors, of
+        self.shows = type(self).shows if type(self).shows != "weights" else of.shows
 
     @property
     def has_sinks(self) -> bool:
         return self._site.has_sinks
+
+    @property
+    def maps(self) -> Grids | None:
+        return self._site.maps
+
+    @property
+    def grids(self) -> Grids | None:
+        """None: only a site with the same keys has the same places."""
+        return None
 
     @property
     def run(self) -> int:
@@ -89,6 +101,14 @@ class DerivedSite(Site):
         parts = zip(shares.split(self.rows_at_once, -1), self._blocks(), strict=True)
         return torch.stack([(share.to(block.dtype) @ block).squeeze(-2) for share, block in parts]).sum(0)
 
+    @property
+    def has_points(self) -> bool:
+        return False
+
+    def points(self, heads: Choice = ALL, queries: Choice = ALL) -> SamplingPoints:
+        """Raises UserError: what is derived from weights has no points of its own."""
+        raise UserError(f"{self.name} has no points: ask the site that it is made of")
+
     def propagate(self, shares: Float[Tensor, "B N T"]) -> Float[Tensor, "B N S"]:
         total, first = shares.new_zeros(*shares.shape[:2], self.shape[3]), 0
         for block in self._blocks():
@@ -123,6 +143,10 @@ class FactoredSite(DerivedSite):
         if isinstance(site, DerivedSite) or site.windows is not None or not site.calls:
             raise UserError(f"{site.name} is no map as it was recorded: ask for this before parts or windows")
         super().__init__(site.name, site)
+
+    @property
+    def grids(self) -> Grids | None:
+        return self._site.grids
 
     @abstractmethod
     def factor(

@@ -94,17 +94,20 @@ def key_effects(
     exact: int | None = 8,
     copies: MeasureCopies | None = None,
     at_once: int = 16,
+    among: Sequence[int] | None = None,
 ) -> KeyEffects:
     """What each key of `sites`, which all have the same keys, does to a number, as `effects` says about heads.
 
     A key is taken out of all sites at once: the other keys of a query share its weight. The estimate of all keys is how
-    fast the number changes as their weights shrink.
+    fast the number changes as their weights shrink. The largest are measured, `among` these keys if any are named.
     """
     gauge = _KeyGauge()
     value, slopes = _slopes(model, measure, list(sites), gauge, gauge.logs)
     (slope,) = slopes.values()
     found = KeyEffects(value, slope.flatten().float().cpu())
-    keys = found.estimates.abs().argsort(descending=True, stable=True)[: _count(exact)].tolist()
+    ordered = found.estimates.abs().argsort(descending=True, stable=True).tolist()
+    measured = {*(ordered if among is None else among)}
+    keys = [key for key in ordered if key in measured][: _count(exact)]
     changed = _take_out(model, measure, keys, _WithoutKeys, lambda some: list(sites), copies, at_once)
     found.exact = {key: after - value for key, after in zip(keys, changed, strict=True)}
     return found

@@ -22,6 +22,10 @@ class GivenWeights(Selection):
 
     weights: Float[Tensor, "... T S"]
 
+    @property
+    def keeps_weights(self) -> bool:
+        return True
+
     def select(
         self,
         scores: Float[Tensor, "... T S"],
@@ -53,6 +57,8 @@ class MadeProduct:
     output: Float[Tensor, "B H T V"]
     before_dropout: Float[Tensor, "B H T S"] | None = None
     """The weights before dropout, if it dropped any."""
+    points: Call | None = None
+    """The call that it is, if the values were read at points of feature maps."""
 
     def with_heads(self, heads: int | None) -> "MadeProduct":
         """The heads apart from the examples, where one dimension has both."""
@@ -74,6 +80,8 @@ class MadeProduct:
     def as_scores(self, name: str) -> Call:
         """A call that can be changed, whose scores are the logarithms of the weights. Raises UserError if there is
         none."""
+        if self.points is not None:
+            return self.points
         why = ""
         if self.before_dropout is not None:
             why = "it drops some of them: call model.eval()"
@@ -85,7 +93,9 @@ class MadeProduct:
             raise UserError(f"{name or 'the model'} makes its weights itself, and they cannot be changed: {why}")
         values = self.values[:, :, 0]
         queries, keys = self.weights.new_zeros(*self.weights.shape[:-1], 1), values.new_zeros(*values.shape[:-1], 1)
-        bias = as_bias(self.weights.log().to(values.dtype))
+        hidden = self.weights == 0  # whose logarithm has no gradient
+        logarithms = self.weights.masked_fill(hidden, 1.0).log().masked_fill(hidden, -torch.inf)
+        bias = as_bias(logarithms.to(values.dtype))
         return Call(queries.to(values.dtype), keys, values, Dot(), None, bias, SOFT, dropout=0.0, full=False)
 
     def expected(self, rows: Sequence[int]) -> Float[Tensor, "B H R V"]:

@@ -25,6 +25,8 @@ Gradients = Mapping[int, Float[Tensor, "... T V"] | None]
 class GradientSite(FactoredSite):
     """Each weight times its gradient, below 0 as 0 unless `signed`: what made the number larger, (B, H, T, S)."""
 
+    shows = "gradients"
+
     def __init__(self, site: Site, gradients: Gradients, signed: bool) -> None:
         super().__init__(site)
         self._gradients, self._signed = gradients, signed

@@ -32,6 +32,8 @@ Finish = Callable[[Tensor], Tensor]
 class NormSite(FactoredSite):
     """Each weight times the norm of its projected value: how much the key gives to the output, (B, H, T, S)."""
 
+    shows = "values"
+
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         if any(recorded.norms is None for recorded in site.calls):

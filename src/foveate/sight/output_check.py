@@ -9,7 +9,7 @@ from torch import Tensor
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
-from foveate.attention.selection import weights
+from foveate.attention.selection import Weighing, weights
 from foveate.sight.blocks import Block, Box, compute_dtype, measurement_context, weight_blocks
 from foveate.sight.given_weights import MadeProduct
 
@@ -110,7 +110,8 @@ def check_sample(call: Call, attended: Attended, number: int) -> OutputCheck | N
     rows, box = range(row, row + 1), some_examples(call, number)
     soft = attended.choice is None and attended.weights is None and not call.dropout
     if soft and call.keys.dtype == attended.output.dtype in QUICK:
-        shares = weights(call.scores(rows), call.select.sinks)
+        scores = call.scores(rows)
+        shares = call.select.weigh(scores) if isinstance(call.select, Weighing) else weights(scores)
         shares = shares.detach().expand(*call.leading, *shares.shape[-2:])[box]
         values = call.values.detach().expand(*call.leading, *call.values.shape[-2:])[box]
         actual = attended.output.detach()[box][..., row : row + 1, :]

@@ -1,6 +1,6 @@
 """Cuts the map of a joint sequence, such as text and image, into a map for each pair of its parts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -11,8 +11,9 @@ from foveate.sight.derived import DerivedSite
 from foveate.sight.measures import ALL, Choice, resolve_choice
 from foveate.sight.site import Site
 
-Parts = Mapping[str, int]
-"""The parts of a sequence in their order, each with its number of positions: {"text": 77, "image": 4096}."""
+Parts = Mapping[str, int | Sequence[int]]
+"""The parts of a sequence: in their order, each with its number of positions, {"text": 77, "image": 4096}, or each with
+its positions, in the order that they are shown in, {"image": (5, 6, 7)}. Of these, some may be left out."""
 
 
 class SitePart(DerivedSite):
@@ -22,7 +23,7 @@ class SitePart(DerivedSite):
     Entropies are those of the weights within the part, divided by their sum.
     """
 
-    def __init__(self, site: Site, name: str, queries: range, keys: range) -> None:
+    def __init__(self, site: Site, name: str, queries: Sequence[int], keys: Sequence[int]) -> None:
         super().__init__(name, site)
         self._rows, self._columns = queries, keys
 
@@ -49,29 +50,39 @@ class SitePart(DerivedSite):
         return torch.cat([block.sum(-1) for block in self._blocks()], -1)
 
     def choices(self) -> Int[Tensor, "B H T"]:
-        chosen = self._site.choices()[..., list(self._rows)] - self._columns.start
-        return chosen.masked_fill((chosen < 0) | (chosen >= len(self._columns)), -1)
+        chosen = self._site.choices()[..., list(self._rows)]
+        places = chosen.new_full((self._site.shape[3] + 1,), -1)  # the last is that of a query that chose nothing
+        places[list(self._columns)] = torch.arange(len(self._columns), device=places.device)
+        return places[chosen]
 
 
 def cut(site: Site, queries: Parts, keys: Parts) -> dict[str, Site]:
     """A site for each part of the queries and each part of the keys: "attn.image-text" has rows of the image, which
-    attend to the text. Raises UserError if the parts are shorter or longer than the map."""
-    for parts, count, which in zip((queries, keys), site.shape[2:], ("queries", "keys"), strict=True):
-        if sum(parts.values()) != count:
-            given = ", ".join(f"{length} of {name}" for name, length in parts.items())
-            raise UserError(f"{site.name} has {count} {which}, but its parts are {given}")
-    found: dict[str, Site] = {}
-    for row, rows in _spans(queries).items():
-        for column, columns in _spans(keys).items():
-            name = f"{site.name}.{row}-{column}"
-            found[name] = SitePart(site, name, rows, columns)
-    return found
+    attend to the text. Raises UserError if the parts are shorter or longer than the map, or have positions that it has
+    not."""
+    over, along = (
+        _positions(parts, site.name, count, which)
+        for parts, count, which in zip((queries, keys), site.shape[2:], ("queries", "keys"), strict=True)
+    )
+    return {
+        (name := f"{site.name}.{row}-{column}"): SitePart(site, name, rows, columns)
+        for row, rows in over.items()
+        for column, columns in along.items()
+    }
 
 
-def _spans(parts: Parts) -> dict[str, range]:
-    found, start = {}, 0
-    for name, length in parts.items():
-        if length:
-            found[name] = range(start, start + length)
-        start += length
-    return found
+def _positions(parts: Parts, site: str, count: int, which: str) -> dict[str, Sequence[int]]:
+    counted = {name: part for name, part in parts.items() if isinstance(part, int)}
+    if counted and sum(counted.values()) != count:
+        given = ", ".join(f"{length} of {name}" for name, length in counted.items())
+        raise UserError(f"{site} has {count} {which}, but its parts are {given}")
+    found: dict[str, Sequence[int]] = {}
+    start = 0
+    for name, part in parts.items():
+        if isinstance(part, int):
+            found[name], start = range(start, start + part), start + part
+        else:
+            found[name] = tuple(part)
+            if wrong := [place for place in part if not 0 <= place < count]:
+                raise UserError(f"{site} has {count} {which}, but its part {name} has one at {wrong[0]}")
+    return {name: places for name, places in found.items() if len(places)}

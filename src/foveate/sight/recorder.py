@@ -96,9 +96,11 @@ class Recorder(Watcher):
             return
         self._close_steps(module)
         with self._measuring(product.weights.device.type):
-            if (changer := opened.get("change")) is not None and changer.made is not None:
+            changer = opened.get("change")
+            call = product.points if changer is None or changer.made is None else changer.made
+            if call is not None:
                 attended = Attended(product.output)
-                self._record(place, changer.made, attended, lambda kept: self._check(kept, attended, None), made=True)
+                self._record(place, call, attended, lambda kept: self._check(kept, attended, None), made=True)
                 return
             weights = product.weights if product.before_dropout is None else product.before_dropout
             queries = range(weights.shape[-2]) if "output_error" in (self._keep or ()) else some_queries(product.call)

@@ -18,12 +18,13 @@ from foveate.sight.gradients import GradientSite, gradients_of
 from foveate.sight.layouts import Windows
 from foveate.sight.measures import ALL, Choice, resolve_choice
 from foveate.sight.norms import NormSite
-from foveate.sight.parts import Parts, cut
+from foveate.sight.parts import Parts, SitePart, cut
 from foveate.sight.rendering import renderer
 from foveate.sight.roles import Roles, roles
 from foveate.sight.sinks import SINK, WithoutSinks
 from foveate.sight.site import Site
 from foveate.sight.site_patterns import check_patterns, value_for
+from foveate.sight.summed_points import SummedPoints
 from foveate.sight.window_merge import MergedWindows
 
 
@@ -92,13 +93,19 @@ class Sight:
                 merged[name] = MergedWindows(site, *(given if isinstance(given, tuple) else (given, given)))
         return Sight(merged, self.notes)
 
+    def sum_points(self) -> "Sight":
+        """A sight in which attention to points of feature maps is one map over the image: its keys are the places of
+        the finest feature map, row by row. `site.points()` still has the points."""
+        return self._each(lambda site: site if site.grids is None else SummedPoints(site))
+
     def part(self, parts: Mapping[str, Parts | tuple[Parts, Parts]]) -> "Sight":
         """A sight in which joint sequences are cut into their parts, at the sites that match a pattern.
 
         `sight.part({"*.attn": {"text": 77, "image": 4096}})` has four sites for each layer of a model that reads text
         and image as one sequence: "attn.text-text", "attn.text-image", "attn.image-text", whose rows are those of the
         image and whose keys are the text, and "attn.image-image". A tuple gives the parts of the queries and those of
-        the keys. Raises UserError if a map is shorter or longer than its parts.
+        the keys. A part may name its positions in place of their number: {"image": [5, 6, 7]}. Raises UserError if a
+        map is shorter or longer than its parts.
         """
         check_patterns(parts, self.sites, "parts")
         found: dict[str, Site] = {}
@@ -108,6 +115,14 @@ class Sight:
                 found[name] = site
             else:
                 found |= cut(site, *(given if isinstance(given, tuple) else (given, given)))
+        return Sight(found, self.notes)
+
+    def cut(self, sizes: Mapping[str, tuple[int, int]]) -> "Sight":
+        """A sight in which the named sites end after so many queries and keys, such as those before padding. Rows sum
+        to what is left."""
+        found = dict(self._recorded)
+        for name, (queries, keys) in sizes.items():
+            found[name] = SitePart(found[name], name, range(queries), range(keys))
         return Sight(found, self.notes)
 
     def rollout(self, sites: str = "*", queries: Choice = ALL) -> Float[Tensor, "B T S"]:

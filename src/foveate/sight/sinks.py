@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from foveate.attention.points import Grids
 from foveate.sight.derived import DerivedSite
 from foveate.sight.measures import ALL, Choice, resolve_choice
 from foveate.sight.site import Site
@@ -28,6 +29,8 @@ class WithoutSinks(DerivedSite):
     A row that looks at nothing but sinks is 0.
     """
 
+    shows = "without-sinks"
+
     def __init__(self, site: Site, above: float = SINK) -> None:
         super().__init__(site.name, site)
         self.windows, self.sinks = site.windows, sinks(site, above)
@@ -35,6 +38,10 @@ class WithoutSinks(DerivedSite):
     @property
     def shape(self) -> tuple[int, int, int, int]:
         return self._site.shape
+
+    @property
+    def grids(self) -> Grids | None:
+        return self._site.grids
 
     def weights(self, heads: Choice = ALL, queries: Choice = ALL, keys: Choice = ALL) -> Float[Tensor, "B H T S"]:
         _, head_count, _, key_count = self.shape

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.attention.call import Call
+from foveate.attention.points import Grids
 from foveate.errors import UserError, at_least
 from foveate.sight import measures
 from foveate.sight.blocks import compute_dtype
@@ -16,6 +17,7 @@ from foveate.sight.key_measures import CELLS, cell_indices, counted_queries
 from foveate.sight.key_store import KeyStore
 from foveate.sight.layouts import Windows
 from foveate.sight.measures import ALL, Choice, Top, resolve_choice
+from foveate.sight.points import SamplingPoints, grids_of, points_of
 from foveate.sight.recorded_call import RecordedCall
 
 BLOCK = 2**21
@@ -40,6 +42,8 @@ class Site:
     not have yet is 0.
     """
 
+    shows: str = "weights"
+    """What its map shows: one of `measured_look.MEASURES`."""
     windows: tuple[Windows, Windows] | None = None
     """The windows of queries and keys in the picture, after `Sight.merge_windows`."""
 
@@ -68,6 +72,17 @@ class Site:
     def has_sinks(self) -> bool:
         """Whether a sink, which has no value, takes part of the weights (see `attention.Soft`)."""
         return self.calls[0].call.select.sinks is not None
+
+    @property
+    def maps(self) -> Grids | None:
+        """Rows and columns of the feature maps that queries look at points of, as those of deformable attention do;
+        None for other sites."""
+        return grids_of(self.calls)
+
+    @property
+    def grids(self) -> Grids | None:
+        """The same if the keys are the places of these maps, map by map."""
+        return self.maps
 
     @property
     def rows_at_once(self) -> int:
@@ -230,6 +245,23 @@ class Site:
         weights = self.weights(queries=slice(self.shape[2] - beams.shape[1], None))
         chosen = weights[beams.clamp_min(0), :, torch.arange(beams.shape[1], device=beams.device)]
         return (chosen * (beams >= 0)[..., None, None]).transpose(1, 2)
+
+    @property
+    def has_points(self) -> bool:
+        """Whether `points` are known."""
+        return self.maps is not None
+
+    def count_points(self) -> int:
+        """The number of points of all heads and queries of an example."""
+        _, heads, queries, _ = self.shape
+        return heads * queries * self.calls[0].call.queries.shape[-1] // 3 if self.has_points else 0
+
+    def points(self, heads: Choice = ALL, queries: Choice = ALL) -> SamplingPoints:
+        """The points of feature maps that the chosen heads and queries look at, with their weights. Raises UserError
+        for a site that looks at whole places."""
+        if self.maps is None:
+            raise UserError(f"{self.name} looks at no points of feature maps: ask for its weights")
+        return points_of(self.calls, self.maps, heads, queries)
 
     def choices(self) -> Int[Tensor, "B H T"]:
         """The key that each query of a hard selection chose, -1 for none. Raises UserError for soft attention."""

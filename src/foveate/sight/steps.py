@@ -13,7 +13,7 @@ from torch import Tensor
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
-from foveate.attention.selection import Soft
+from foveate.attention.selection import Weighing
 from foveate.sight.key_store import copy_tensor
 from foveate.sight.output_check import WHOLE, OutputCheck, check_output, some_examples
 from foveate.sight.recorded_call import RecordedCall
@@ -26,7 +26,7 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 def may_have_steps(call: Call, attended: Attended, recorded: RecordedCall) -> bool:
     """Returns whether later calls can be rows of this one: it has one query, and nothing in it depends on the row."""
     rowwise = call.bias is not None or (call.mask is not None and call.mask.rowwise)
-    soft = isinstance(call.select, Soft) and attended.choice is None and attended.weights is None
+    soft = isinstance(call.select, Weighing) and attended.choice is None and attended.weights is None
     one = call.queries.shape[-2] == 1 and call.keys.shape[-2] > 0
     return one and soft and not rowwise and not call.dropout and recorded.position is None
 

@@ -28,6 +28,7 @@ class MergedWindows(Site):
         """Raises UserError unless the site's examples are the windows of whole pictures, the same for both sides."""
         super().__init__(site.name, site.keys)
         self.calls, self.errors, self.windows, self._site = site.calls, site.errors, (queries, keys), site
+        self.shows = site.shows
         for side, count in zip(self.windows, site.shape[2:], strict=True):
             side.check(site.shape[0], count)
         if queries.grid != keys.grid:

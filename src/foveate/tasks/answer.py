@@ -1,9 +1,10 @@
 """Answers to questions about images."""
 
+from foveate.data.images.question_layouts import ASKED_IMAGES
 from foveate.data.images.questions import image_questions
 from foveate.forms.question import FrequentAnswer, Question
-from foveate.tasks.recipe import FileExamples
-from foveate.tasks.start.parts import ImageEncoder
+from foveate.tasks.recipe import FileTable
+from foveate.tasks.start.parts import AllWeights, RunOrEncoder
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 
@@ -20,7 +21,8 @@ TASK = Task(
     read=lambda paths, recipe: image_questions(paths),
     files="TABLE",
     layout="Your own questions: a table with image<TAB>question<TAB>answer on each line.",
-    examples=FileExamples(batch=128, validation_examples=1000),
+    layouts=ASKED_IMAGES,
+    examples=FileTable(batch=128, validation_examples=1000),
     model="show-ask-stacked-tiny",
     training=Training(
         usual_epochs=10,
@@ -31,6 +33,6 @@ TASK = Task(
         validate_every=300,
         save_every=300,
     ),
-    start=ImageEncoder(),
+    start=RunOrEncoder(AllWeights(grows="classes")),
     unit="questions",
 )

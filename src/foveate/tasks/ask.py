@@ -7,12 +7,14 @@ from typing import Any
 from rich.console import Console
 
 from foveate.data.text.facts import TextQuestion, text_questions
+from foveate.data.text.layouts import ASKED
 from foveate.forms.form import setting_names
 from foveate.forms.span import AskedRow, Spans
 from foveate.forms.text_question import AskedText, TextAnswer, share_in_sentence
+from foveate.tasks.recipe import TableExamples
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights, RunOrBody
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 
 LOOKED_AT = 256
@@ -24,7 +26,7 @@ class Answerer(Skill):
 
     def answer(self, given: Sequence[Any], options: Any = None) -> Sequence[Any]:
         """The answer to the query about each text, or to the question that a text ends with."""
-        options = self._options(options, {})
+        options = options or self.options_with()
         if query := options.query.strip():
             given = [f"{one}\t{query}" if isinstance(one, str | Path) and str(one).strip() else one for one in given]
         return super().answer(given, options)
@@ -76,7 +78,8 @@ TASK = Task(
     read=lambda paths, recipe: text_questions(paths),
     files="TABLE",
     layout="Your own questions: a table with text<TAB>question<TAB>answer on each line.",
-    examples=Examples(batch=64, validation_examples=1000),
+    layouts=ASKED,
+    examples=TableExamples(batch=64, validation_examples=1000),
     model="attentive-reader-tiny",
     training=Training(
         usual_epochs=10,

@@ -14,6 +14,7 @@ from foveate.baselines.nearest import nearest, nearest_by_words
 from foveate.data.text.documents import Passage
 from foveate.errors import UserError
 from foveate.forms.rewriting import NeighboursAnswer, PassageVector, ReadPassage, Rewritten, Sentences, passage_of
+from foveate.metrics.resampling import Measured
 from foveate.tasks.examples.data_options import subsample
 from foveate.tasks.skill import Skill
 from foveate.tasks.training_data import lost
@@ -67,7 +68,7 @@ class Autoencoder(Skill):
 
     def picture(self, answer: Any) -> Any:
         """Which sentences each one looked at while the text was read and written."""
-        (again,) = super().answer_prepared([self.reads.prepare(passage_of(answer.given))], self._options(None, {}))
+        (again,) = super().answer_prepared([self.reads.prepare(passage_of(answer.given))], self.options_with())
         again.given = answer.given
         return super().picture(again)
 
@@ -76,6 +77,9 @@ class Autoencoder(Skill):
     ) -> tuple[list[str], dict[str, float]]:
         """What is written again faithfully."""
         return super().measure(self._measured(examples, options), options, console)
+
+    def measured(self, examples: Sequence[Passage], options: Any, console: Console | None = None) -> Measured | None:
+        return super().measured(self._measured(examples, options), options, console)
 
     def baselines(self, examples: Sequence[Passage], options: Any) -> dict[str, dict[str, float]]:
         """Two ways that know the words of a text, but not their order: its most frequent token over and over, and the

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from foveate.contracts import Picture
+from foveate.data.images.caption_layouts import CAPTIONED
 from foveate.data.images.captions import captioned_images
 from foveate.errors import UserError, one_line
 from foveate.forms.caption import CaptionAnswer, CaptionText
 from foveate.forms.grids import find_grid
 from foveate.forms.image import SquareImage
 from foveate.forms.public_written import PublicCaption
-from foveate.tasks.recipe import FileExamples
+from foveate.tasks.recipe import FileTable
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.image_writers import ImageWriterOrEncoder
 from foveate.tasks.start.public_forms import forms_for
@@ -73,8 +74,9 @@ TASK = Task(
     objective=CoveredCrossEntropy(),
     read=lambda paths, recipe: captioned_images(paths),
     files="TABLE",
-    layout="Your own images: a table with path<TAB>caption on each line, or a JSON file of COCO captions.",
-    examples=FileExamples(batch=64, validation_examples=200),
+    layout="Your own images: a table with path<TAB>caption on each line.",
+    layouts=CAPTIONED,
+    examples=FileTable(batch=64, validation_examples=200),
     model="show-attend-tell-tiny",
     training=Training(
         usual_epochs=10,

@@ -1,39 +1,35 @@
 """Classification: a whole text gets one of several labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foveate.baselines.word_counts import labels_by_counting
-from foveate.data.text.labelled import Labelled, LabelledText
-from foveate.forms.label import Label, label_metrics
+from foveate.data.text.labelled import LabelledText
+from foveate.forms.label import Label
 from foveate.forms.text import Text
 from foveate.models.text import CAUSAL
-from foveate.tasks.skill import Skill
+from foveate.tasks.labeller import Labeller
+from foveate.tasks.recipe import TableExamples
 from foveate.tasks.start.parts import LanguageModelBody
-from foveate.tasks.task import Examples, Task
-from foveate.tasks.training_data import lost
+from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
 
-COUNTED = 50_000
-"""Texts, from all over the training text, whose words are counted to compare a model with, at most."""
 
-
-class Classifier(Skill):
+class Classifier(Labeller):
     """A classifier of texts."""
 
-    def baselines(self, examples: Sequence[Labelled], options: Any) -> dict[str, dict[str, float]]:
-        """What counting words finds, where the training text is still there, and the most frequent label."""
-        found = {}
-        if not lost(self):
-            known, right = self.train_examples().some(COUNTED), [one.label for one in examples]
-            texts, labels = [one.text for one in known], [one.label for one in known]
-            ways = labels_by_counting(texts, labels, [one.text for one in examples])
-            found = {way: label_metrics(answers, right) for way, answers in ways.items()}
-        return {**found, **super().baselines(examples, options)}
+    compared = 50_000
 
-    def notes(self, examples: Sequence[Labelled]) -> list[str]:
-        why = lost(self)
-        return [*super().notes(examples), *([f"no counted words to compare with: {why}"] if why else [])]
+    def text_of(self, example: Any) -> str:
+        """The text whose words are counted."""
+        return str(example.text)
+
+    def simple_ways(
+        self, known: Sequence[Any], labels: Sequence[Sequence[str]], asked: Sequence[Any]
+    ) -> Mapping[str, Sequence[Sequence[str]]]:
+        """What counting words finds."""
+        texts, others = ([self.text_of(one) for one in side] for side in (known, asked))
+        return labels_by_counting(texts, labels, others, self.processor.writes.several)
 
 
 TASK = Task(
@@ -47,7 +43,7 @@ TASK = Task(
     read=lambda paths, recipe: LabelledText.from_paths(paths),
     files="FILE",
     layout="Your own text: a file with label<TAB>text on each line; plain or .gz.",
-    examples=Examples(batch=2048),
+    examples=TableExamples(batch=2048),
     model="rnn-attentive-classifier",
     training=Training(
         usual_epochs=5,
@@ -58,6 +54,7 @@ TASK = Task(
         save_every=50,
     ),
     start=LanguageModelBody(),
+    usual_start="minilm",
     unit="texts",
     skill=lambda: Classifier,
 )

@@ -1,12 +1,33 @@
 """Image classification: an image gets one of several labels."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from foveate.baselines.nearest_images import nearest_images
+from foveate.baselines.pixel_probe import labels_by_pixels
 from foveate.data.images.labelled import labelled_images
 from foveate.forms.image import AugmentedImage
 from foveate.forms.label import Label
-from foveate.tasks.recipe import FileExamples
+from foveate.tasks.labeller import Labeller
+from foveate.tasks.recipe import FileTable
 from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.mixup import MixedCrossEntropy
+
+
+class ImageClassifier(Labeller):
+    """A classifier of images."""
+
+    def simple_ways(
+        self, known: Sequence[Any], labels: Sequence[Sequence[str]], asked: Sequence[Any]
+    ) -> Mapping[str, Sequence[Sequence[str]]]:
+        """The label of the training image with the nearest pixels, and a linear classifier of the pixels."""
+        channels, several = getattr(self.model.config, "channels", 3), self.processor.writes.several
+        return {
+            "the nearest training image, by pixels": [labels[one] for one in nearest_images(asked, known, channels)],
+            "a linear classifier of pixels": labels_by_pixels(asked, known, labels, channels, several),
+        }
+
 
 TASK = Task(
     name="classify-image",
@@ -31,7 +52,7 @@ TASK = Task(
     read=lambda paths, recipe: labelled_images(paths),
     files="FOLDER",
     layout="Your own images: a folder with one folder for each class, or a table with path<TAB>label on each line.",
-    examples=FileExamples(),
+    examples=FileTable(),
     model="resnet20",
     training=Training(
         usual_epochs=10,
@@ -43,4 +64,5 @@ TASK = Task(
         save_every=200,
     ),
     unit="images",
+    skill=lambda: ImageClassifier,
 )

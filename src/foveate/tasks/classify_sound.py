@@ -1,16 +1,31 @@
 """Sound classification: a sound gets one of several labels."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from foveate.baselines.sound_probe import labels_by_loudness
 from foveate.data.sounds.labelled import labelled_sounds
 from foveate.forms.label import Label
 from foveate.forms.sound import SoundClip
+from foveate.forms.sound_files import choose_log_mel
 from foveate.forms.waves import WavesClip
 from foveate.models.speech.wav2vec2 import Wav2Vec2Config
-from foveate.tasks.recipe import FileExamples
+from foveate.tasks.labeller import Labeller
+from foveate.tasks.recipe import FileTable
 from foveate.tasks.start.sounds import SoundBody
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
+
+
+class SoundClassifier(Labeller):
+    """A classifier of sounds."""
+
+    def simple_ways(
+        self, known: Sequence[Any], labels: Sequence[Sequence[str]], asked: Sequence[Any]
+    ) -> Mapping[str, Sequence[Sequence[str]]]:
+        """The label of the training sound whose bands are as loud, and a linear classifier of how loud they are."""
+        log_mel = choose_log_mel(known[0].rate, None, None)
+        return labels_by_loudness(asked, known, labels, log_mel, self.processor.writes.several)
 
 
 def _forms_for(reads: Any, writes: Any, architecture: Any) -> tuple[Any, Any]:
@@ -30,7 +45,7 @@ TASK = Task(
     read=lambda paths, recipe: labelled_sounds(paths),
     files="FOLDER",
     layout="Your own sounds: a folder with one folder for each class, or a table with path<TAB>label on each line.",
-    examples=FileExamples(batch=64),
+    examples=FileTable(batch=64),
     model="cnn-tiny",
     training=Training(
         usual_epochs=15,
@@ -43,4 +58,5 @@ TASK = Task(
     ),
     start=SoundBody(),
     unit="sounds",
+    skill=lambda: SoundClassifier,
 )

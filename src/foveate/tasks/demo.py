@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
+import numpy as np
 import tyro
 from rich.console import Console
 from rich.table import Table
@@ -38,10 +39,11 @@ LONG = 4
 SHOWN = 4
 """How many unseen messages are shown with their translations."""
 
-PHRASE = "woman singer dark skin tone, man in lotus position medium-light skin tone"
+DRAWN = ((1, 1), (2, 3))
+"""Numbers of names of the messages whose heatmaps are drawn, from and to."""
 
-PHRASES = {"en": ("white cane", PHRASE)}
-"""What the heatmaps show, by source language; in others, the first unseen messages."""
+CANDIDATES = 40
+"""Unseen messages among which one is chosen to be drawn."""
 
 
 @dataclass
@@ -157,16 +159,43 @@ def _translate(translators: dict[str, Translator], test: ParallelText, console: 
 
 
 def _draw(translators: dict[str, Translator], options: Demo, splits: Splits) -> list[Path]:
-    """A heatmap of each phrase, with a map for each model that attends."""
-    phrases = PHRASES.get(options.from_language) or [source for source, _ in splits.test][:2]
+    """Heatmaps of some messages, with a map for each model that attends."""
     paths = []
-    for number, phrase in enumerate(phrases, 1):
-        maps: list[Alignment] = []
-        for title, translator in translators.items():
-            found = translator.alignment(phrase, translator.run(phrase).text)
-            if found is not None:
-                maps.append(Alignment(found.weights, found.target, found.source, f"{title}: {found.title}"))
+    for number, message in enumerate(_telling(translators, splits.test), 1):
+        maps = _alignments(translators, message)
         if maps:
             paths.append(options.out / f"alignment-{number}.png")
             save_figure(plot_alignments(maps), paths[-1])
     return paths
+
+
+def _telling(translators: dict[str, Translator], test: ParallelText) -> list[str]:
+    """Unseen messages, a short one and a longer one: of those that the models that attend translate as people do, the
+    one whose words look most decidedly."""
+    found = []
+    for fewest, most in DRAWN:
+        fitting = [pair for emoji, pair in zip(test.notes, test, strict=True) if fewest <= len(emoji.split()) <= most]
+        some = fitting[:CANDIDATES] or list(test)[:1]
+        sources = [source for source, _ in some]
+        attending = [one for one in translators.values() if one.attends()]
+        texts = [[answer.text for answer in one(sources)] for one in attending]
+        right = [source for (source, target), *own in zip(some, *texts, strict=True) if all(x == target for x in own)]
+        found.append(max(right or sources[:1], key=lambda source: _decided(_alignments(translators, source))))
+    return found
+
+
+def _alignments(translators: dict[str, Translator], message: str) -> list[Alignment]:
+    """Where each model that attends looks while it writes its own translation."""
+    maps = []
+    for title, translator in translators.items():
+        found = translator.alignment(message, translator.run(message).text)
+        if found is not None:
+            maps.append(Alignment(found.weights, found.target, found.source, f"{title}: {found.title}"))
+    return maps
+
+
+def _decided(maps: Sequence[Alignment]) -> float:
+    """How much the places get that are looked at most, times how many different ones these are: a share of 1."""
+    weights = [np.asarray(one.weights) for one in maps]
+    shares = [one.max(-1).mean() * len({*one.argmax(-1).tolist()}) / one.shape[-1] for one in weights]
+    return float(np.mean(shares)) if shares else 0.0

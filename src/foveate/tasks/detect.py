@@ -1,10 +1,11 @@
 """Detection: boxes around the objects of an image, with a class each."""
 
+from foveate.data.images.box_layouts import BOXED
 from foveate.data.images.boxes import boxed_images
 from foveate.forms.boxes import Boxes
 from foveate.forms.image import FittedImage
 from foveate.tasks.recipe import FileExamples
-from foveate.tasks.start.parts import DetectorOrEncoder
+from foveate.tasks.start.parts import DetectorOrEncoder, ImageEncoder
 from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.set_matching import SetMatching
@@ -19,8 +20,10 @@ TASK = Task(
     read=lambda paths, recipe: boxed_images(paths),
     files="FILE.json or FOLDER",
     layout="Your own images: a COCO JSON file, or a folder with Pascal VOC annotations.",
+    layouts=BOXED,
     examples=FileExamples(batch=16, validation_examples=300),
-    model="detr-refined-tiny",
+    model="rt-detr-lite0",
+    usual_start="efficientnet-lite0",
     training=Training(
         usual_epochs=10,
         learning_rate=4e-4,
@@ -30,6 +33,6 @@ TASK = Task(
         clip=0.1,
         validate_every=500,
     ),
-    start=DetectorOrEncoder(),
+    start=DetectorOrEncoder(body=ImageEncoder(stride=16)),
     unit="boxes",
 )

@@ -8,13 +8,14 @@ from typing import Any
 from rich.console import Console
 from torch import nn
 
+from foveate.accelerator import device_of
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.text.preferences import Preference, PreferenceBatching, read_preferences
 from foveate.forms.tuned import PairTunedText, ReadTunedPrompt, first_words
 from foveate.models.text import CAUSAL
 from foveate.nn import longest_sequence
-from foveate.tasks.recipe import Examples
+from foveate.tasks.recipe import TableExamples
 from foveate.tasks.task import Task
 from foveate.tasks.tuning.common import LanguageRun, TunedModel
 from foveate.tasks.tuning.rollouts import ReferenceBatches, token_log_probs
@@ -38,7 +39,7 @@ class PairTunedModel(TunedModel):
         different = self.pairs.different(train)
         buckets = OneBucket(different, self.pairs, different.report if different is not train else "")
         pairs = BucketedBatches(buckets, self.recipe.examples.batch, self.recipe.training.seed)
-        return ReferenceBatches(pairs, self.base)
+        return ReferenceBatches(pairs, self.base, self.model)
 
     def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Preference]:
         return self.pairs.different(super().test_examples(data, options))
@@ -65,19 +66,29 @@ class PairTunedModel(TunedModel):
     def _measured(
         self, model: nn.Module, examples: Sequence[Preference], options: Any
     ) -> tuple[list[str], dict[str, float]]:
-        texts = dict.fromkeys(text for example in examples for text in (example.better, example.worse))
-        prompts = [first_words(text, self.processor.reads.prompt_words) for text in texts]
+        asked = dict.fromkeys(one for example in examples for one in self._prompted(example))
+        prompts = [
+            first_words(one, self.processor.reads.prompt_words) if isinstance(one, str) else one for one in asked
+        ]
         drawn, metrics = self.written(model, prompts, options, options.reward)
-        written = dict(zip(texts, drawn, strict=True))
-        lines = [f"{written[example.better]}\t{written[example.worse]}" for example in examples]
+        written = dict(zip(asked, drawn, strict=True))
+        lines = ["\t".join(written[one] for one in self._prompted(example)) for example in examples]
         return lines, {"accuracy": self._accuracy(model, examples), **metrics}
+
+    @staticmethod
+    def _prompted(example: Preference) -> tuple[Any, ...]:
+        """What the model writes after: the beginnings of both texts, or the messages that both answer."""
+        return (example.better, example.worse) if example.question is None else (example.question,)
 
     def _accuracy(self, model: nn.Module, examples: Sequence[Preference]) -> float:
         pairs, right = self.pairs, 0
         prepared = pairs.prepare(Dataset("pairs", list(examples), "pairs"))
         for start in range(0, len(prepared), MEASURED_PAIRS):
             batch = pairs.batch(prepared[start : start + MEASURED_PAIRS], None)
-            own, other = (token_log_probs(each, batch.inputs, batch.labels).sum(1) for each in (model, self.base))
+            own, other = (
+                token_log_probs(each, batch.inputs, batch.labels, device_of(model)).sum(1)
+                for each in (model, self.base)
+            )
             better, worse = (own - other).view(-1, 2).unbind(1)
             right += int((better > worse).sum())
         return 100 * right / len(prepared)
@@ -95,8 +106,9 @@ TASK = Task(
     objective=DirectPreference(),
     read=lambda paths, recipe: read_preferences(paths),
     files="FILE",
-    layout="Your own pairs: better<TAB>worse on each line.",
-    examples=Examples(batch=2048, validation_examples=200),
+    layout="Your own pairs: better<TAB>worse on each line. Or answers in conversations, as trl has them: JSON lines "
+    "with lists of messages, prompt, chosen and rejected.",
+    examples=TableExamples(batch=2048, validation_examples=200),
     model="gpt-tiny",
     training=Training(
         epochs=1,

@@ -11,12 +11,14 @@ from torch.nn.functional import cross_entropy
 
 from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
+from foveate.data.images.caption_layouts import CAPTIONED
 from foveate.data.images.captions import CaptionedImage, captioned_images
 from foveate.forms.drawing import MOST, Caption, CaptionDrawing, Drawing, JudgeDrawings
 from foveate.metrics.attention_in_boxes import shares_of_names
+from foveate.metrics.resampling import Measured
 from foveate.metrics.retrieval import AMONG, as_shares, ranks_in_hundreds
 from foveate.tasks.answers.judges import load_judge
-from foveate.tasks.recipe import FileExamples
+from foveate.tasks.recipe import FileTable
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
@@ -54,6 +56,17 @@ class Painter(Skill):
         rows = zip(examples, nats, count, strict=True)
         lines = [f"{one.captions[0]}\t{loss / places:.3f}" for one, loss, places in rows]
         return lines, {name: float(value) for name, value in metrics.items()}
+
+    def measured(self, examples: Sequence[CaptionedImage], options: Any, console: Console | None = None) -> Measured:
+        """The nats and the share that is predicted."""
+        nats, right, count = self._losses(examples)
+
+        def metrics(rows: Sequence[int]) -> dict[str, float]:
+            some = np.fromiter(rows, np.int64)
+            places = float(count[some].sum())
+            return {"nats": float(nats[some].sum()) / places, "accuracy": 100 * float(right[some].sum()) / places}
+
+        return Measured(len(nats), metrics)
 
     def _losses(self, examples: Sequence[CaptionedImage]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of each image: the nats of its hidden tokens, how many are predicted right, and how many there are."""
@@ -122,8 +135,9 @@ TASK = Task(
     objective=CrossEntropy(),
     read=lambda paths, recipe: captioned_images(paths),
     files="TABLE",
-    layout="Your own images: a table with path<TAB>caption on each line, or a JSON file of COCO captions.",
-    examples=FileExamples(batch=32, validation_examples=400),
+    layout="Your own images: a table with path<TAB>caption on each line.",
+    layouts=CAPTIONED,
+    examples=FileTable(batch=32, validation_examples=400),
     model="text-to-image-tiny",
     training=Training(
         usual_epochs=20,

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from foveate.forms.label_details import DetailTable
+
 HEADINGS = {
     "macro_f1": "macro F1",
     "f1": "F1",
@@ -27,6 +29,8 @@ class Evaluation:
     headings: list[str]
     """Of the table that a user sees: a name, then numbers."""
     rows: list[list[str]]
+    tables: list[DetailTable] = field(default_factory=list)
+    """Further ones, below the first."""
     notes: list[str] = field(default_factory=list)
     """Lines below the table, such as what makes figures comparable."""
 
@@ -43,4 +47,9 @@ def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str],
     rows = [
         [way, *(f"{metrics[name]:.2f}" if name in metrics else "" for name in names)] for way, metrics in ways.items()
     ]
-    return [HEADINGS.get(name, name.replace("_", " ")) for name in names], rows
+    return [*map(heading, names)], rows
+
+
+def heading(metric: str) -> str:
+    """What stands above the figures of a metric."""
+    return HEADINGS.get(metric, metric.replace("_", " "))

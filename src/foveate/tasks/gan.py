@@ -12,8 +12,9 @@ from foveate.forms.class_images import ClassImages, ClassName, JudgeOptions, dra
 from foveate.forms.grids import look_at_maps
 from foveate.metrics.gan import draw_scales, to_image
 from foveate.sight import Sight
+from foveate.sight.measured_look import Target
 from foveate.tasks.answers.judges import recognised
-from foveate.tasks.recipe import FileExamples
+from foveate.tasks.recipe import FileTable
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
@@ -24,10 +25,17 @@ from foveate.training.objectives.adversarial import Hinge
 class ImageGenerator(Skill):
     """A generator in use: it is looked at without its discriminator, and measured by what it makes of all labels."""
 
-    def watch(self, inputs: Mapping[str, Tensor], sites: Sequence[str] | None = None) -> Sight:
+    def watch(
+        self,
+        inputs: Mapping[str, Tensor],
+        sites: Sequence[str] | None = None,
+        measure: str = "weights",
+        target: Target | None = None,
+    ) -> Sight:
         model: Any = self.model
         own = self.on_device(inputs)
-        return look_at_maps(model.generator, lambda: model.generator(own["noise"], own["classes"]), sites)
+        run = lambda: model.generator(own["noise"], own["classes"])  # noqa: E731
+        return look_at_maps(model.generator, run, sites, measure, target)
 
     def measure(
         self, examples: Sequence[Any], options: JudgeOptions, console: Console | None = None
@@ -63,7 +71,7 @@ TASK = Task(
     read=lambda paths, recipe: labelled_images(paths),
     files="FOLDER",
     layout="Your own images: a folder with one folder for each class, or a table with path<TAB>label on each line.",
-    examples=FileExamples(batch=32, validation_examples=1000),
+    examples=FileTable(batch=32, validation_examples=1000),
     model="sagan-tiny",
     training=Training(
         epochs=10,

@@ -19,6 +19,8 @@ from foveate.forms.checks import unseen_labels
 from foveate.forms.language import ReadBeginning, split_passage
 from foveate.forms.prose import COUNTED
 from foveate.metrics.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
+from foveate.metrics.resampling import Measured
+from foveate.tasks.chatting import Chatting
 from foveate.tasks.skill import Skill
 from foveate.tasks.training_data import lost
 
@@ -32,7 +34,7 @@ Tell = Callable[[Tensor], Tensor]
 """Changes the conditions that a model is told."""
 
 
-class LanguageModel(Skill):
+class LanguageModel(Chatting, Skill):
     """A model that goes on from texts."""
 
     @property
@@ -49,6 +51,10 @@ class LanguageModel(Skill):
         rows = [(f"{perplexity([one]).per_token:.1f}", one.passage.place, one.passage.text) for one in scored]
         lines = [f"{value}\t{place}\t{one_line(text)}" for value, place, text in rows]
         return lines, _metrics(perplexity(scored))
+
+    def measured(self, examples: Sequence[Passage], options: Any, console: Console | None = None) -> Measured:
+        scored = self.scores(examples)
+        return Measured(len(scored), lambda rows: _metrics(perplexity([scored[row] for row in rows])))
 
     def answerable(self, dataset: Dataset[Passage]) -> Dataset[Passage]:
         """With the passages that are cut, where they are."""

@@ -12,12 +12,13 @@ from torch import nn
 
 from foveate import models
 from foveate.data.dataset import Dataset
-from foveate.data.folders import parts_to_learn
+from foveate.data.layout import is_there, parts_to_learn
 from foveate.data.sources.splits import Splits
 from foveate.data.splits import RULE
 from foveate.data.text.files import check_readable_again, digest
 from foveate.errors import UserError
 from foveate.files import check_utf8
+from foveate.forms.balance import Balanced
 from foveate.forms.processor import Processor
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
 from foveate.run_dir import CHECKPOINTS
@@ -112,6 +113,7 @@ class Lesson:
             by_name[HOLD_OUT_RULE] = RULE
         self._train(skill, batches, validation, by_name, console, callbacks)
         skill.folder = self.recipe.out
+        self._tell_worth(skill, validation, console)
         self._export(console)
         return skill
 
@@ -136,7 +138,7 @@ class Lesson:
             local_paths(paths, self.task.name, languages)
             for paths in (recipe.examples.data, recipe.examples.validation)
         )
-        data, validation = parts_to_learn(data, validation)
+        data, validation = parts_to_learn(data, validation, self.task.all_layouts)
         recipe.examples = replace(recipe.examples, data=data, validation=validation)
         for path in (*data, *validation):
             check_utf8(path)
@@ -191,7 +193,8 @@ class Lesson:
         if recipe.start is not None and next(model.parameters()).device.type != "meta":
             self.task.start.fill(self.plan, model)
         if recipe.lora is not None:
-            add_low_rank(model, recipe.lora, recipe.lora_layers)
+            place = self.task.start.trained_place(self.plan, model)
+            add_low_rank(model.get_submodule(place), recipe.lora, recipe.lora_layers)
             for name, parameter in model.named_parameters():
                 parameter.requires_grad_(parameter.requires_grad or name.startswith(HEADS))
         return model
@@ -225,7 +228,7 @@ class Lesson:
             self._digests = {str(path): digest(path) for path in paths if path.is_file() or path.is_dir()}
         if self._digests is None:
             given = (self.recipe.examples.data, self.recipe.examples.validation)
-            parts = [paths for paths in given if paths and all(path.exists() for path in paths)]
+            parts = [paths for paths in given if paths and all(map(is_there, paths))]
             self._read.update((paths, self.task.read_files(paths, self.recipe)) for paths in parts)
             self._digests = {", ".join(map(str, paths)): self._read[paths].digest() for paths in parts}
         start = {} if self.recipe.start is None else {str(self.recipe.start): self.plan.weights.digest}
@@ -252,11 +255,26 @@ class Lesson:
         model.train()
 
     def _try_exports(self, skill: Skill) -> None:
-        """Raise UserError before the training for a layout that the trained model could not be written in."""
-        for way in self.recipe.export:
+        """Raise UserError before the training for a layout that the trained model could not be written in. Of several
+        processes the first one tries; the others end with it."""
+        for way in self.recipe.export if main_process() else ():
             from foveate.tasks.export.ways import try_export
 
             try_export(skill, way)
+
+    def _tell_worth(self, skill: Skill, validation: Dataset[Any], console: Console) -> None:
+        """Say whether a model of labels is better than simple ways to find them."""
+        writes: Any = skill.processor.writes
+        options = writes.measure_options()
+        if not main_process() or not isinstance(writes, Balanced):
+            return
+        examples = [*validation.some(self.recipe.examples.validation_examples)]
+        try:
+            line = skill.worth(examples, options)
+        except UserError as error:  # such as data that are not there any more
+            line = f"not compared with simple baselines: {error}"
+        if line:
+            console.print(line, markup=False, highlight=False)
 
     def _export(self, console: Console) -> None:
         """Write the trained model in the layouts of the recipe, beside what `foveate.load` reads."""
@@ -283,6 +301,7 @@ class Lesson:
 
         def end() -> None:
             self.finish(skill.model)
+            skill.settle()
             if main_process():
                 skill.save(recipe.out)
 

@@ -14,6 +14,7 @@ from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import head_of, header_of, is_public, reads_sounds
 from foveate.tasks import TASKS, find_task
+from foveate.tasks.chatting import Chatting
 from foveate.tasks.checkpoint import ImageFolders, reads_images
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import VOCABULARIES, describe, load_run
@@ -125,4 +126,9 @@ class Runs:
                 )
         model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         kind = skill_class(self.task, processor)
-        return kind(self.task, recipe, model, processor, found.files.description, Path(folder))
+        skill = kind(self.task, recipe, model, processor, found.files.description, Path(folder))
+        if isinstance(skill, Chatting):
+            from foveate.tasks.completion.chats import completer_of
+
+            skill.replier = completer_of
+        return skill

@@ -14,10 +14,12 @@ from foveate.forms.checks import check_position_count
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
 from foveate.forms.image import map_weights
 from foveate.forms.inputs import check_length, make_title
+from foveate.forms.naming import cut_padding
 from foveate.forms.scored import ScoredForm
 from foveate.nn import attends
 from foveate.sight import Sight
-from foveate.tasks.effects import EXACT, measure_effects
+from foveate.sight.measured_look import OF_AN_ANSWER, Target
+from foveate.tasks.effects import EXACT, InputPlaces, ScoredLook, input_places, measure_effects
 from foveate.tasks.task import nothing_to_see
 from foveate.viewer.effects import EffectResult
 from foveate.viewer.protocol import Input, LookResult
@@ -54,11 +56,26 @@ class Looking:
         """False for a model that has nothing to look at, whatever it reads."""
         return attends(self.model)
 
-    def look(self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None) -> LookResult:
-        """A look at the model while it reads an input. Raises UserError where it does not attend."""
+    def look(
+        self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None, measure: str = "weights"
+    ) -> LookResult:
+        """A look at the model while it reads an input, whose maps are those of a measure (`measured_look.MEASURES`).
+
+        Gradients and relevance are those of the score of its answer. Raises UserError where it does not attend, or has
+        no such measure.
+        """
         read = self.read(given, max_length)
-        sight = self.watch(read.inputs, sites)
+        target = self._score_of(read) if measure in OF_AN_ANSWER else None
+        sight = self.watch(read.inputs, sites, measure, target)
         return self.look_of(read, sight, max_length)
+
+    def _score_of(self, read: ReadInput) -> Target | None:
+        """The score of an answer by what the model gives; None where answers have none."""
+        writes = self.processor.writes
+        if not isinstance(writes, ScoredForm):
+            return None
+        labels = writes.scored_labels(self.forward(read.inputs), read.answer)
+        return lambda output: writes.score(output, labels)
 
     def effect(
         self,
@@ -73,23 +90,36 @@ class Looking:
         The score is a log-probability, for most models. All effects are estimated, and the `exact` largest ones of each
         kind measured; None measures all. Raises UserError where the model does not attend or its answers have no score.
         """
-        writes = self.processor.writes
-        if not isinstance(writes, ScoredForm):
-            raise UserError(f"{self.name}: its answers have no probability that a head could change")
+        return measure_effects(self.model, self.score_look(given, target, max_length, sites), exact)
+
+    def score_look(self, given: Input, target: str | None, max_length: int, sites: Sequence[str] | None) -> ScoredLook:
+        """A look at the model while it reads an input, and the score of an answer."""
+        writes = self.scored_form()
         read = self.read(given, max_length)
         answer = read.answer if target is None else writes.named(target, read.answer)
         if isinstance(answer, Answer):  # else a part of one, which the model need not read
-            read = replace(read, answer=answer, inputs={**read.inputs, **self.processor.writes.teach(answer)})
-        looked = self.look_of(read, self.watch(read.inputs, sites), max_length)
-        inputs = self.on_device(read.inputs)
+            read = replace(read, answer=answer, inputs={**read.inputs, **writes.teach(answer)})
+        sight = self.watch(read.inputs, sites)
+        looked, inputs = self.look_of(read, sight, max_length), self.on_device(read.inputs)
         labels = writes.scored_labels(self.forward(inputs), answer)
 
         def score(copies: int) -> Tensor:
             return writes.score(self.model(**_copied(inputs, copies)), labels, copies)
 
-        along = self.processor.reads.axis(read.value, read.prepared, find_grid(self.model, read.inputs))
         scored = (writes.scored_answer(labels, answer), writes.score_name)
-        return measure_effects(self.model, score, looked, along, scored, exact)
+        return ScoredLook(looked, sight.sites, self.input_places(read, looked, sight), score, scored)
+
+    def scored_form(self) -> Any:
+        """The form of its answers. Raises UserError for one whose answers have no score."""
+        writes = self.processor.writes
+        if not isinstance(writes, ScoredForm):
+            raise UserError(f"{self.name}: its answers have no probability that a head could change")
+        return writes
+
+    def input_places(self, read: ReadInput, looked: LookResult, sight: Sight) -> list[InputPlaces]:
+        """The places of the input that are keys in a look, which shows a sight of the model."""
+        grid = find_grid(self.model, read.inputs)
+        return input_places(looked, self.processor.reads.axis(read.value, read.prepared, grid))
 
     def read(self, given: Input, max_length: int) -> ReadInput:
         """An input, and the model's answer to it. Raises UserError for one that cannot be looked at."""
@@ -118,13 +148,18 @@ class Looking:
         if reads.longer_than_training(read.prepared):
             notes.append(f"The {reads.name} is longer than all of the training; the answer may be poor.")
         notes += sight.notes
-        return LookResult(
-            sight, names, make_title(read.title), notes, self._picture_of(read.value, read.answer, sight, grid)
-        )
+        picture = self._picture_of(read.value, read.answer, sight, grid)
+        return LookResult(cut_padding(sight, names), names, make_title(read.title), notes, picture)
 
-    def watch(self, inputs: Mapping[str, Tensor], sites: Sequence[str] | None = None) -> Sight:
+    def watch(
+        self,
+        inputs: Mapping[str, Tensor],
+        sites: Sequence[str] | None = None,
+        measure: str = "weights",
+        target: Target | None = None,
+    ) -> Sight:
         """A sight of the model while it reads these inputs."""
-        return look_at_maps(self.model, lambda: self.forward(inputs), sites)
+        return look_at_maps(self.model, lambda: self.model(**self.on_device(inputs)), sites, measure, target)
 
     def picture(self, answer: Any) -> Picture | None:
         """Where the model looked for one of its answers; None if it does not attend."""

@@ -10,6 +10,7 @@ from foveate.baselines.match_vectors import vector_measures
 from foveate.data.text.match_pairs import Judged, judged_pairs
 from foveate.data.text.parallel_corpus import ParallelText
 from foveate.forms.matched_texts import FITTED_TO, TEST_SEED, Match, MatchedTexts, match_metrics
+from foveate.metrics.resampling import Measured
 from foveate.tasks.recipe import PairExamples
 from foveate.tasks.skill import Skill
 from foveate.tasks.task import Task, open_examples
@@ -31,6 +32,12 @@ class Matcher(Skill):
         pairs = judged_pairs(examples, TEST_SEED)
         answers = self.answer_examples([(pair.source, pair.target) for pair in pairs], options, console)
         return [one.line for one in answers[: len(examples)]], self.processor.writes.metrics(answers, pairs)
+
+    def measured(self, examples: Sequence[tuple[str, str]], options: Any, console: Console | None = None) -> Measured:
+        """Right and wrong pairs are drawn one by one."""
+        pairs, metrics = judged_pairs(examples, TEST_SEED), self.processor.writes.metrics
+        answers = self.answer_examples([(pair.source, pair.target) for pair in pairs], options, console)
+        return Measured(len(pairs), lambda rows: metrics([answers[row] for row in rows], [pairs[row] for row in rows]))
 
     def baselines(self, examples: Sequence[tuple[str, str]], options: Any) -> dict[str, dict[str, float]]:
         """Rules that were fitted to the training text, and vectors that are counted in it."""

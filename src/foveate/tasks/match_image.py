@@ -1,10 +1,12 @@
 """Matching of images and captions: which of many captions belongs to an image."""
 
+from foveate.data.images.caption_layouts import CAPTIONED
 from foveate.data.images.captions import captioned_images
 from foveate.forms.caption_match import CaptionedImages, CaptionFit
 from foveate.forms.public_match import PublicFit, PublicImageText
-from foveate.tasks.recipe import FileExamples
-from foveate.tasks.start.matchers import MatcherWeights
+from foveate.tasks.image_matcher import ImageMatcher
+from foveate.tasks.recipe import FileTable
+from foveate.tasks.start.matchers import MatcherOrEncoder
 from foveate.tasks.start.public_forms import forms_for
 from foveate.tasks.task import Task
 from foveate.training import Training
@@ -22,8 +24,9 @@ TASK = Task(
     objective=Contrastive(),
     read=lambda paths, recipe: captioned_images(paths),
     files="TABLE",
-    layout="Your own images: a table with path<TAB>caption on each line, or a JSON file of COCO captions.",
-    examples=FileExamples(batch=64, validation_examples=500),
+    layout="Your own images: a table with path<TAB>caption on each line.",
+    layouts=CAPTIONED,
+    examples=FileTable(batch=64, validation_examples=500),
     model="clip-tiny",
     training=Training(
         usual_epochs=10,
@@ -34,6 +37,7 @@ TASK = Task(
         validate_every=200,
         save_every=200,
     ),
-    start=MatcherWeights(),
+    start=MatcherOrEncoder(),
     unit="images",
+    skill=lambda: ImageMatcher,
 )

@@ -1,10 +1,11 @@
 """Reading: a model writes the word that it sees in an image, one character after the other."""
 
 from foveate.data.images.word_images import word_images
+from foveate.data.images.word_layouts import LISTED_WORDS
 from foveate.forms.public_written import PublicLineText
 from foveate.forms.reading import LineText, WordLine
-from foveate.tasks.recipe import FileExamples
-from foveate.tasks.start.image_writers import ImageWriter
+from foveate.tasks.recipe import FileTable
+from foveate.tasks.start.image_writers import ImageWriter, ImageWriterOrEncoder
 from foveate.tasks.start.public_forms import forms_for
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
@@ -21,7 +22,8 @@ TASK = Task(
     read=lambda paths, recipe: word_images(paths),
     files="TABLE",
     layout="Your own images: a table with image<TAB>text on each line, or a folder with such a table, labels.tsv.",
-    examples=FileExamples(batch=64, validation_examples=500),
+    layouts=LISTED_WORDS,
+    examples=FileTable(batch=64, validation_examples=500),
     model="sar-tiny",
     training=Training(
         usual_epochs=1,
@@ -31,6 +33,6 @@ TASK = Task(
         optimizer="muon",
         validate_every=500,
     ),
-    start=ImageWriter(grows="vocabulary"),
+    start=ImageWriterOrEncoder(run=ImageWriter(grows="vocabulary")),
     unit="characters",
 )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Generic, Literal
 import tyro
 from typing_extensions import TypeVar
 
+from foveate.data.table import check_columns
 from foveate.errors import UserError, at_least, unknown
 from foveate.files import as_read
 from foveate.forms.form import Form, setting_names
@@ -55,7 +56,25 @@ class FileExamples(Examples):
 
 
 @dataclass
-class PairExamples(Examples):
+class TableExamples(Examples):
+    """Which examples to learn from, where these are the rows of a table."""
+
+    columns: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=TITLE ...")] = ()
+    """What your table calls our columns, where it has other titles: text=review label=stars."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        super().check()
+        check_columns(self.columns)
+
+
+@dataclass
+class FileTable(FileExamples, TableExamples):
+    """Which examples to learn from, where these are the rows of a table that names files."""
+
+
+@dataclass
+class PairExamples(TableExamples):
     """Which pairs of texts to learn from."""
 
     from_language: str = "en"

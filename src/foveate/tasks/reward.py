@@ -3,8 +3,9 @@
 from foveate.data.text.preferences import read_preferences
 from foveate.forms.reward import JudgedText, Reward
 from foveate.models.text import CAUSAL
-from foveate.tasks.start.parts import LanguageModelBody
-from foveate.tasks.task import Examples, Task
+from foveate.tasks.recipe import TableExamples
+from foveate.tasks.start.parts import AllWeights, RunOrBody
+from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.preferences import BradleyTerry
 
@@ -20,8 +21,9 @@ TASK = Task(
     objective=BradleyTerry(),
     read=lambda paths, recipe: read_preferences(paths),
     files="FILE",
-    layout="Your own pairs: a file with better<TAB>worse on each line; plain or .gz.",
-    examples=Examples(batch=4096),
+    layout="Your own pairs: a file with better<TAB>worse on each line; plain or .gz. Or answers in conversations, as "
+    "trl has them: JSON lines with lists of messages, prompt, chosen and rejected.",
+    examples=TableExamples(batch=4096),
     model="rnn-attentive-classifier",
     training=Training(
         usual_epochs=3,
@@ -31,6 +33,6 @@ TASK = Task(
         validate_every=100,
         save_every=100,
     ),
-    start=LanguageModelBody(),
+    start=RunOrBody(AllWeights()),
     unit="pairs",
 )

@@ -12,10 +12,11 @@ from torch import nn
 
 from foveate.contracts import Batch, Output
 from foveate.data.dataset import Dataset
+from foveate.data.text.conversations import holds_conversations, read_questions_to_answer
 from foveate.data.text.documents import Passage, Prose
 from foveate.data.text.files import digest
 from foveate.errors import UserError, at_least
-from foveate.forms.tuned import ReadTunedPrompt, SampledText, first_words
+from foveate.forms.tuned import ReadTunedPrompt, SampledText
 from foveate.models.text import CAUSAL
 from foveate.run_dir import WEIGHTS
 from foveate.tasks.recipe import Examples, Recipe
@@ -89,13 +90,14 @@ class RewardTunedModel(TunedModel):
     def batches(self, train: Dataset[Passage]) -> Batches:
         """Texts that the model itself writes, each batch when it is asked for."""
         chosen: PleaseReward = self.recipe.objective
-        check_rewards(self.judge, [example.text for example in islice(train, JUDGED)], chosen.reward)
+        tried = [example.question or example.text for example in islice(train, JUDGED)]
+        check_rewards(self.judge, tried, chosen.reward)
         return RolloutBatches(
             self.model,
             self.base,
             self.tokenizer,
             lambda texts: rewards(self.judge, texts),
-            self.tokenizer.encode(self._prompts(train)),
+            [*map(self.prompt, self._prompts(train))],
             *(self.recipe.examples.batch, chosen.samples, self.processor.writes.max_tokens, chosen.kl_weight),
             *(self.recipe.training.seed, chosen.steps),
         )
@@ -117,8 +119,8 @@ class RewardTunedModel(TunedModel):
         texts, metrics = self.written(model, self._prompts(examples), options, chosen.reward)
         return texts, {"objective": metrics["reward"] - chosen.kl_weight * metrics["kl"], **metrics}
 
-    def _prompts(self, examples: Any) -> list[str]:
-        return [first_words(example.text, self.processor.reads.prompt_words) for example in examples]
+    def _prompts(self, examples: Any) -> list[Any]:
+        return [self.processor.reads.value(example) for example in examples]
 
 
 def sentences_of(prose: Prose, recipe: Recipe) -> Dataset[Passage]:
@@ -128,6 +130,16 @@ def sentences_of(prose: Prose, recipe: Recipe) -> Dataset[Passage]:
     if not found:
         raise UserError(f"{prose.name}: no sentence has more than {words} words")
     return Dataset(prose.name, found, "prompts")
+
+
+def read_prompts(paths: Sequence[Path], recipe: Recipe) -> Dataset[Passage]:
+    """The sentences of prose, or what files of JSON have: messages that are to be answered, texts to go on from.
+
+    Raises UserError as both.
+    """
+    if holds_conversations(paths):
+        return read_questions_to_answer(paths)
+    return sentences_of(Prose.from_paths(paths), recipe)
 
 
 TASK = Task(
@@ -142,10 +154,12 @@ TASK = Task(
     reads=ReadTunedPrompt(),
     writes=SampledText(),
     objective=PleaseReward(),
-    read=lambda paths, recipe: sentences_of(Prose.from_paths(paths), recipe),
+    read=read_prompts,
     arrange=sentences_of,
     files="FILE ...",
-    layout="Prose whose sentences begin with the prompts: plain text files (or .gz) or folders of .txt files.",
+    layout="Prose whose sentences begin with the prompts: plain text files (or .gz) or folders of .txt files. Or "
+    "conversations, whose last message of the user is answered, or "
+    "texts to go on from: JSON lines whose prompt is a list of messages, or a text.",
     examples=Examples(batch=16, validation_examples=100),
     model="gpt-tiny",
     training=Training(

@@ -16,20 +16,23 @@ from foveate import run_dir
 from foveate.contracts import Output
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
-from foveate.data.folders import part_to_measure
+from foveate.data.layout import part_to_measure
 from foveate.data.ragged import even_groups
 from foveate.data.text.streamed_text import StreamedText
-from foveate.errors import UserError
+from foveate.errors import UserError, one_line
 from foveate.finite import FiniteOutputs, check_weights
 from foveate.forms.answers import Answer, Failure, with_changes
 from foveate.forms.checks import check_position_count, within_positions, without_too_long
+from foveate.forms.form import OutputForm
 from foveate.forms.inputs import as_text
+from foveate.forms.label_details import Details, MeasureLabels
 from foveate.forms.processor import Processor
 from foveate.forms.truncation import FittedText, fit, most_positions
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.interop.public_folder import is_public
+from foveate.metrics.resampling import Measured, compare_by_resampling
 from foveate.sight.changer import is_changed
-from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows
+from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows, heading
 from foveate.tasks.looking import Looking
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import check_unchanged, recipe_value
@@ -67,6 +70,10 @@ class Skill(Looking):
     """Cut texts that take more positions than the model has; else they have no answer."""
     _optimized: dict[Precision, nn.Module] = field(default_factory=dict, init=False, repr=False)
 
+    _answered: Sequence[Any] = field(default=(), init=False, repr=False)
+    _asked: Sequence[Any] = field(default=(), init=False, repr=False)
+    """The answers that were measured last."""
+
     def __post_init__(self) -> None:
         check_weights(self.model, self.name)
 
@@ -102,7 +109,7 @@ class Skill(Looking):
             return self.run(given, **changes)
         if not isinstance(given, Sequence | Set | Iterator) or isinstance(given, bytes | bytearray):
             raise UserError(f"{type(given).__name__} is not an input: give a text, a path, or a list of them")
-        return list(self.answer(list(given), self._options(None, changes)))
+        return list(self.answer(list(given), self.options_with(**changes)))
 
     def run(self, given: str | Path, options: Any = None, **changes: Any) -> Any:
         """The answer to one input. Keyword arguments replace fields of the options, or of their `decoding`.
@@ -111,14 +118,14 @@ class Skill(Looking):
         """
         if not isinstance(given, str | Path):
             raise UserError(f"{type(given).__name__} is not one input: give a text or a path; a list goes to the skill")
-        (answer,) = self.answer([given], self._options(options, changes))
+        (answer,) = self.answer([given], with_changes(options or self.options_with(), changes))
         if isinstance(answer, Failure):
             raise UserError(answer.reason)
         return answer
 
     def answer(self, given: Sequence[Any], options: Any = None) -> Sequence[Any]:
         """The answer to each input, in their order; a `Failure` for one that cannot be read."""
-        options = self._options(options, {})
+        options = options or self.options_with()
         options.check()
         found: list[Any] = [self._open(one) for one in given]
         rows = [row for row, one in enumerate(found) if isinstance(one, FittedText)]
@@ -188,8 +195,9 @@ class Skill(Looking):
         """A value that was opened, and the same prepared: cut to the model's positions where `truncate` is set."""
         return fit(self.processor.reads, value, self.most_positions, self.truncate)
 
-    def _options(self, options: Any, changes: Mapping[str, Any]) -> Any:
-        return with_changes(options or self.processor.writes.run_options(), changes)
+    def options_with(self, **changes: Any) -> Any:
+        """The options of an answer, with other values of some fields. Raises UserError for one that does not exist."""
+        return with_changes(self.processor.writes.run_options(), changes)
 
     # -- running the model
 
@@ -231,7 +239,7 @@ class Skill(Looking):
         options.check()
         self.processor.writes.check_measured()
         recipe_value(self.description, "examples")  # without it defaults would stand for what was trained
-        dataset = self.answerable(self.test_examples(part_to_measure(data), options))
+        dataset = self.answerable(self.test_examples(part_to_measure(data, self.task.all_layouts), options))
         if console is not None:
             console.print(dataset.report, markup=False, highlight=False)
         with FiniteOutputs(self.model, self.name):
@@ -252,13 +260,33 @@ class Skill(Looking):
         answers, metrics = self.measure(examples, options, console)
         ways = {self.recipe.model: metrics, **self.baselines(examples, options)}
         names, rows = evaluation_rows(ways)
+        details = self._details(examples, options)
         return Evaluation(
             answers=answers_by_line(answers, dataset.lines),
-            figures={dataset.unit: len(examples), "ways": ways},
+            figures={dataset.unit: len(examples), "ways": ways, **details.figures},
             headings=["answers by", *names],
             rows=rows,
-            notes=[f"{len(examples):,} {dataset.unit}", *self.notes(examples)],
+            tables=details.tables,
+            notes=[f"{len(examples):,} {dataset.unit}", *self.notes(examples), *details.lines],
         )
+
+    def _details(self, examples: Sequence[Any], options: Any) -> Details:
+        """What the options ask for beside the metrics, of the answers that were measured last."""
+        writes, answers, found = self.processor.writes, self._answered, Details()
+        decided = writes.decided(answers, examples) if isinstance(options, MeasureLabels) and answers else None
+        if decided is None:
+            return found
+        if options.details:
+            found = decided.details()
+            again = lambda rows: writes.metrics([answers[row] for row in rows], [examples[row] for row in rows])  # noqa: E731
+            (sure,), *_ = compare_by_resampling([Measured(len(answers), again)], writes.metric)
+            found.figures["interval"] = {"metric": writes.metric, "low": sure.low, "high": sure.high}
+            ends = f"{sure.low:.2f} to {sure.high:.2f}"
+            found.lines.insert(0, f"{heading(writes.metric)} {sure.value:.2f}, 95 % interval {ends}")
+        if options.picture is not None:
+            decided.draw(options.picture)
+            found.lines.append(f"drew {one_line(options.picture)}")
+        return found
 
     def measure(
         self, examples: Sequence[Any], options: Any, console: Console | None = None
@@ -267,7 +295,18 @@ class Skill(Looking):
         answers = self.answer_examples(examples, options, console)
         writes = self.processor.writes
         metrics = writes.metrics(answers, examples)
+        self._answered, self._asked = answers, examples
         return [one.line for one in answers], metrics | writes.look_metrics(answers, examples, self.maps)
+
+    def measured(self, examples: Sequence[Any], options: Any, console: Console | None = None) -> Measured | None:
+        """What `measure` finds, for any of the examples; None where they are only measured together."""
+        writes = self.processor.writes
+        if type(writes).metrics is OutputForm.metrics:
+            return None
+        answers = self.answer_examples(examples, options, console)
+        return Measured(
+            len(examples), lambda rows: writes.metrics([answers[row] for row in rows], [examples[row] for row in rows])
+        )
 
     def answer_examples(self, examples: Sequence[Any], options: Any, console: Console | None = None) -> list[Any]:
         """The answers to the examples of a dataset, with a bar in the terminal of a console."""
@@ -295,6 +334,18 @@ class Skill(Looking):
         )
         return found
 
+    def worth(self, examples: Sequence[Any], options: Any) -> str:
+        """Whether the model is better than the best simple baseline; empty where there is none."""
+        writes = self.processor.writes
+        dataset: Dataset[Any] = self.answerable(Dataset("validation", [*examples], "examples"))
+        chosen, metric = [*dataset], writes.metric
+        baselines = {name: found[metric] for name, found in self.baselines(chosen, options).items() if metric in found}
+        if not baselines:
+            return ""
+        own, best = self.measure(chosen, options)[1][metric], max(baselines, key=baselines.__getitem__)
+        verdict = "above" if own > baselines[best] else "not above"
+        return f"{heading(metric)} {own:.1f} on validation: {verdict} {baselines[best]:.1f}, {best}"
+
     def notes(self, examples: Sequence[Any]) -> list[str]:
         """Lines below the table of `foveate eval`."""
         return [*self.processor.writes.notes(examples)]
@@ -302,7 +353,7 @@ class Skill(Looking):
     def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Any]:
         """What to measure on: a user's data, or the test part of the source that was learned from."""
         if data:
-            return self.processor.reads.of_files(self.task.read(data, self.recipe))
+            return self.processor.reads.of_files(self.task.read_named(data, self.recipe))
         if (source := self.recipe.examples.source) is None:
             where = "on files" if self.recipe.model in self.task.presets() else "elsewhere"
             raise UserError(f"this model was trained {where}: give --data {self.task.files} to measure it on")
@@ -336,9 +387,14 @@ class Skill(Looking):
         often, others = parts_to_validate(examples, self.recipe.examples.validation_examples, writes.thoroughness)
         quick, thorough = (writes.validation_options(thorough) for thorough in (False, True))
         in_the_end = (lambda _: self.measure(others, thorough)[1]) if writes.thoroughness else None
-        return Validation(
-            lambda _: self.measure(often, quick)[1], writes.metric, writes.higher_is_better, thorough=in_the_end
-        )
+
+        def measure(_: nn.Module) -> dict[str, float]:
+            metrics = self.measure(often, quick)[1]
+            for line in writes.remarks(self._answered, often) if self._answered else ():
+                console.print(line, markup=False, highlight=False)
+            return metrics
+
+        return Validation(measure, writes.metric, writes.higher_is_better, thorough=in_the_end)
 
     def examples_to_validate(self, validation: Dataset[Any], console: Console) -> Sequence[Any]:
         """The examples that validate, without those that are damaged or take more positions than the model has."""
@@ -357,6 +413,11 @@ class Skill(Looking):
     def some(self, dataset: Dataset[Any], count: int) -> Sequence[Any]:
         """At most `count` examples of a dataset."""
         return dataset.some(count)
+
+    def settle(self) -> None:
+        """What answers are decided by, from those to the validation."""
+        if self._answered:
+            self.processor.writes.settle(self._answered, self._asked)
 
     # -- saving
 

@@ -10,9 +10,10 @@ from torch.nn.functional import cross_entropy
 from foveate.contracts import IGNORE, Picture
 from foveate.data.dataset import Dataset
 from foveate.data.sounds.labelled import labelled_sounds
+from foveate.data.sounds.layouts import SPOKEN
 from foveate.forms.speech import BATCH, ListenOptions, Said, Speech, SpokenText
 from foveate.tasks.answers.judges import recognised
-from foveate.tasks.recipe import FileExamples
+from foveate.tasks.recipe import FileTable
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
@@ -68,7 +69,8 @@ TASK = Task(
     read=lambda paths, recipe: labelled_sounds(paths, spoken=True),
     files="TABLE",
     layout="Your own sounds: a table with sound<TAB>text on each line, or a folder with one folder for each text.",
-    examples=FileExamples(batch=1000, validation_examples=200),
+    layouts=SPOKEN,
+    examples=FileTable(batch=1000, validation_examples=200),
     model="speaker-tiny",
     training=Training(
         epochs=12,

@@ -17,13 +17,15 @@ from foveate.config import from_dict
 from foveate.data import sources
 from foveate.data.dataset import Dataset
 from foveate.data.folders import allowing_outside
+from foveate.data.layout import FOLDERS, TABLES, DataLayout, suggest_layouts
 from foveate.data.sources.splits import Splits
+from foveate.data.table import naming_columns
 from foveate.data.text.files import as_paths
 from foveate.errors import UserError
 from foveate.forms.form import InputForm, OutputForm, setting_names
 from foveate.models.idle_settings import changed_fields, check_settings_act
 from foveate.tasks.examples.data_options import FEWEST, held_out_every
-from foveate.tasks.recipe import PARTS, Examples, ExportFormat, Recipe, distribute, plain_values
+from foveate.tasks.recipe import PARTS, Examples, ExportFormat, Recipe, TableExamples, distribute, plain_values
 from foveate.tasks.start.parts import Body, InitFrom
 from foveate.tasks.start.plan import settle
 from foveate.tasks.upgrade import upgrade_recipe
@@ -66,6 +68,8 @@ class Task:
     """What --data takes, in messages: "FOLDER"."""
     layout: str = "Your own data."
     """What --data takes, for the help."""
+    layouts: Sequence[DataLayout[Any]] = ()
+    """The layouts of public data that --data takes too."""
     examples: Examples = field(default_factory=Examples)
     model: str
     """The preset to begin from, where none is named."""
@@ -75,6 +79,9 @@ class Task:
     """The fields of a model's config that the task decides."""
     start: InitFrom = field(default_factory=Body)
     """What is taken of trained weights."""
+    usual_start: str | None = None
+    """Weights by name that `foveate train` begins from where texts are few and neither weights nor a model are named:
+    see `start/usual.py`."""
     unit: str = "tokens"
     """What has a label, for people who watch the training."""
     skill: Callable[[], type[Any]] | None = None
@@ -95,7 +102,18 @@ class Task:
         """Reads a user's files, images as the form says; those outside a table's folder if the recipe allows it."""
         reads: InputForm = recipe.reads
         with allowing_outside(getattr(recipe.examples, "allow_outside", False)):
-            return reads.of_files(self.read(paths, recipe))
+            return reads.of_files(self.read_named(paths, recipe))
+
+    def read_named(self, paths: Sequence[Path], recipe: Recipe) -> Dataset[Any]:
+        """Reads a user's files, whose tables call columns as the recipe says."""
+        several = getattr(recipe.writes, "has_several", False)
+        with naming_columns(getattr(recipe.examples, "columns", ()), several):
+            try:
+                return self.read(paths, recipe)
+            except UserError as error:
+                if nearest := suggest_layouts(paths, self.layouts):
+                    raise UserError(f"{error}{nearest}") from None
+                raise
 
     def open_source(self, name: str, recipe: Recipe) -> Splits[Any]:
         """The data by name."""
@@ -105,9 +123,10 @@ class Task:
             return splits
         return Splits(*(self.arrange(part, recipe) for part in (splits.train, splits.dev, splits.test)))
 
-    def hold_out(self, examples: Dataset[Any]) -> tuple[Dataset[Any], Dataset[Any]]:
-        """What to learn from of a user's examples, and what to validate on. Raises UserError where they are too few."""
-        every, writes = held_out_every(len(examples)), self.writes
+    def hold_out(self, examples: Dataset[Any], writes: OutputForm | None = None) -> tuple[Dataset[Any], Dataset[Any]]:
+        """What to learn from of a user's examples, and what to validate on; `writes` has the settings of a recipe.
+        Raises UserError where they are too few."""
+        every, writes = held_out_every(len(examples)), writes or self.writes
         return examples.hold_out(every, self.reads.ties, writes.kinds, writes.rare_kinds)
 
     def recipe(self, **settings: Any) -> Recipe:
@@ -188,10 +207,20 @@ class Task:
         return settle(self, values)
 
     @property
+    def all_layouts(self) -> tuple[DataLayout[Any], ...]:
+        """The layouts of --data: those of the task, and those that name parts."""
+        return (*self.layouts, FOLDERS, *([TABLES] if self._reads_tables else []))
+
+    @property
+    def _reads_tables(self) -> bool:
+        return isinstance(self.examples, TableExamples)
+
+    @property
     def data_help(self) -> str:
         """How a user's own data must look, for the help."""
-        tables = " CSV and JSON lines with named columns are read too." if "<TAB>" in self.layout else ""
-        return f"{self.layout}{tables}"
+        tables = " CSV, JSON and Parquet with named columns are read too." if self._reads_tables else ""
+        names = ", ".join(layout.name for layout in self.layouts)
+        return f"{self.layout}{tables}{f' Also the layouts of {names}.' if names else ''}"
 
     def as_flags(self, recipe: Recipe) -> Any:
         """A recipe as a dataclass of its own, from which the flags of `foveate train` and their help are derived."""
@@ -240,7 +269,7 @@ def open_examples(
         raise UserError(
             f"{found.name} has {len(found)} {found.unit}, too few to hold some out; give --validation {files}"
         )
-    return task.hold_out(found)
+    return task.hold_out(found, recipe.writes)
 
 
 def changed(base: Any, changes: Mapping[str, Any]) -> Any:

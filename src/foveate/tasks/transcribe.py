@@ -3,13 +3,14 @@
 from typing import Any
 
 from foveate.data.sounds.labelled import labelled_sounds
+from foveate.data.sounds.layouts import SPOKEN
 from foveate.forms.ctc import SpelledTranscript
 from foveate.forms.sound import SpokenSound
 from foveate.forms.transcripts import Transcript, why_too_long
 from foveate.forms.waves import SpokenWaves
 from foveate.forms.whisper import WhisperSound, WhisperText
 from foveate.models.speech.wav2vec2 import Wav2Vec2Config
-from foveate.tasks.recipe import FileExamples
+from foveate.tasks.recipe import FileTable
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.sounds import HeardWeights
 from foveate.tasks.task import Task
@@ -45,7 +46,8 @@ TASK = Task(
     read=lambda paths, recipe: labelled_sounds(paths, problem_of=why_too_long, spoken=True),
     files="TABLE",
     layout="Your own sounds: a table with sound<TAB>text on each line.",
-    examples=FileExamples(batch=6000, validation_examples=200),
+    layouts=SPOKEN,
+    examples=FileTable(batch=6000, validation_examples=200),
     model="las-tiny",
     training=Training(
         usual_epochs=20,

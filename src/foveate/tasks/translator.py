@@ -10,7 +10,8 @@ from rich.console import Console
 from foveate.data.dataset import Dataset
 from foveate.forms.translation import SourceText, Translation, translation_metrics
 from foveate.forms.written import WrittenAnswer
-from foveate.metrics.translation import quality, quality_by_length, signatures
+from foveate.metrics.resampling import Measured
+from foveate.metrics.translation import ResampledQuality, quality, quality_by_length, signatures
 from foveate.tasks.evaluation import Evaluation, answers_by_line
 from foveate.tasks.skill import Skill
 from foveate.viewer import Alignment
@@ -32,6 +33,12 @@ class Translator(Skill):
         found = [one.text for one in self.answer_examples(examples, options, console)]
         references = self.processor.reads.whole_words([target for _, target in examples])
         return found, translation_metrics(found, references, options.lowercase, options.tokenize)
+
+    def measured(self, examples: Sequence[Pair], options: Any, console: Console | None = None) -> Measured:
+        """Their counts of words, which BLEU and chrF add up."""
+        found = [one.text for one in self.answer_examples(examples, options, console)]
+        references = self.processor.reads.whole_words([target for _, target in examples])
+        return Measured(len(found), ResampledQuality(found, references, options.lowercase, options.tokenize))
 
     def compare(self, dataset: Dataset[Any], options: Any, console: Console | None = None) -> Evaluation:
         """BLEU and chrF over all and by the length of the source."""

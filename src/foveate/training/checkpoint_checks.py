@@ -76,7 +76,7 @@ def _is_random_state(name: str, stored: StoredTensor) -> bool:
     if stored.dtype != "U8" or len(stored.shape) != 1:
         return False
     if not name.endswith("/cpu"):  # that of a GPU, which need not be here
-        return name.endswith("/cuda")
+        return name.rpartition("/")[2].isalpha()
     try:
         torch.Generator().set_state(stored[...])
     except (RuntimeError, TypeError):

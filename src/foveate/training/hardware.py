@@ -5,6 +5,7 @@ import os
 import torch
 from torch import nn
 
+from foveate.accelerator import accelerator_type, device_count, is_accelerator, multiplies_bfloat16
 from foveate.errors import OwnError, UserError
 from foveate.nn import bfloat16_is_fast
 from foveate.training.parallel.launch import ProcessInfo, process_info
@@ -18,12 +19,12 @@ On one core of a CPU with AVX512-BF16, a Transformer of width 64 trains 1.3 time
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of this name. "auto" is a CUDA GPU if there is one. Each of several processes has its own GPU.
+    """The device of this name. "auto" is an accelerator if there is one. Each of several processes has its own GPU.
 
     Raises UserError if it cannot be used.
     """
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
+        name = accelerator_type() or "cpu"
     if here := process_info():
         name = _own_device(name, here)
     try:
@@ -39,17 +40,17 @@ def choose_device(name: str) -> torch.device:
 
 def _own_device(name: str, here: ProcessInfo) -> str:
     """The device of one of several processes."""
-    if name not in ("cpu", "cuda"):
-        raise UserError(f"device '{name}' cannot serve {here.size} processes: use cuda (a GPU for each), or cpu")
+    kind, _, number = name.partition(":")
+    if name == "meta" or number:
+        raise UserError(f"device '{name}' cannot serve {here.size} processes: use {kind} (a GPU for each), or cpu")
     if name == "cpu":
         return name
-    if here.local_size > torch.cuda.device_count():
-        gpus = torch.cuda.device_count()
+    if here.local_size > (gpus := device_count(kind)):
         raise UserError(
             f"{here.local_size} processes on this machine, but {gpus} GPUs: start one process for each GPU, "
             f"or train on the CPU"
         )
-    return f"cuda:{here.local_rank}"
+    return f"{kind}:{here.local_rank}"
 
 
 def use_threads(threads: int | None) -> None:
@@ -73,9 +74,9 @@ def wants_bfloat16(precision: str, model: nn.Module, device: torch.device) -> bo
     """Returns whether matrix products are in bfloat16: by the setting, or for "auto" if it is faster."""
     if precision != "auto":
         return precision == "bfloat16"
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    return device.type == "cpu" and _is_wide(model) and bfloat16_is_fast()
+    if is_accelerator(device):
+        return multiplies_bfloat16(device)
+    return _is_wide(model) and bfloat16_is_fast()
 
 
 def _is_wide(model: nn.Module) -> bool:

@@ -1,9 +1,15 @@
 """Mixup: images and their labels are mixed in pairs (Zhang et al. 2018, https://arxiv.org/abs/1710.09412)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+
+from torch import Tensor
 
 from foveate.contracts import Batch, Output
 from foveate.training.objectives.objective import CrossEntropy, Loss, Objective
+
+LABELS = ("labels", "label_weights", "holds")
+"""The targets of which others are mixed in."""
 
 
 class MixedLabels:
@@ -21,9 +27,14 @@ class MixedLabels:
         loss = self.objective(output, batch)
         if "mixed_labels" not in batch.targets:
             return loss
-        other = self.objective(output, replace(batch, targets={"labels": batch.targets["mixed_labels"]}))
+        other = self.objective(output, replace(batch, targets=_mixed_in(batch.targets)))
         share = batch.targets["mixed_share"].mean()
         return Loss((1 - share) * loss.total + share * other.total, loss.log)
+
+
+def _mixed_in(targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The labels that are mixed in, and their weights where labels have any."""
+    return {name: targets[f"mixed_{name}"] for name in LABELS if name in targets}
 
 
 @dataclass

@@ -2,13 +2,14 @@
 others."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from foveate.accelerator import has_fused_optimizers
 from foveate.errors import UserError
 from foveate.training.optimizer_state import NUMBERS
 from foveate.training.parallel.placement import mesh_of
@@ -46,7 +47,7 @@ def optimizer(model: nn.Module, settings: Training, device: torch.device) -> tor
             rates.setdefault(factor(name, settings), []).append(parameter)
         groups += [{**options, FACTOR: rate, "params": own} for rate, own in rates.items() if own]
     groups = _by_mesh(groups)
-    fused = device.type in ("cpu", "cuda")
+    fused = has_fused_optimizers(device)
     kind = Muon if inside else torch.optim.AdamW
     return kind(groups, settings.learning_rate, settings.betas, settings.epsilon, fused=fused)
 
@@ -72,6 +73,9 @@ def _by_mesh(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
 FACTOR = "factor"
 """What the learning rate is multiplied by in a parameter group."""
 
+MOST_TOGETHER = 2**22
+"""The most weights of matrices of one shape that Muon updates by one call: more is not faster, and takes memory."""
+
 MUON = "muon"
 """Marks the parameter group that Muon updates."""
 
@@ -93,34 +97,47 @@ class Muon(torch.optim.AdamW):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         for group in self.param_groups:
-            for parameter in group["params"] if group.get(MUON) else ():
-                if parameter.grad is not None:
-                    self._update(parameter, parameter.grad, group["lr"], group["weight_decay"])
-                    parameter.grad = None  # AdamW skips it
+            alike: dict[Any, list[tuple[Tensor, Tensor]]] = {}
+            for matrix in group["params"] if group.get(MUON) else ():
+                if matrix.grad is not None:
+                    mean = self._mean(matrix, matrix.grad)
+                    matrix.grad = None  # AdamW skips it
+                    alike.setdefault((mean.shape, mesh_of(matrix)), []).append((matrix, mean))
+            for pairs in alike.values():
+                most = max(1, MOST_TOGETHER // pairs[0][1].numel())
+                for begin in range(0, len(pairs), most):
+                    self._update(pairs[begin : begin + most], group["lr"], group["weight_decay"])
         return super().step(closure)
 
-    def _update(self, matrix: Tensor, gradient: Tensor, rate: float, weight_decay: float) -> None:
+    def _mean(self, matrix: Tensor, gradient: Tensor) -> Float[Tensor, "M N"]:
+        """Nesterov's mean of the gradients of a matrix."""
         state = self.state[matrix]
         if not state:
             state["step"] = torch.zeros(())  # AdamW asks every state for it when it is loaded
             state["momentum"] = torch.zeros_like(matrix)
         state["step"] += 1
         mean = state["momentum"].lerp_(gradient, 1 - MOMENTUM)
-        flat = gradient.lerp(mean, MOMENTUM).flatten(1)
-        matrix.mul_(1 - rate * weight_decay)
-        matrix.add_(orthogonalized(flat).view(matrix.shape), alpha=-rate * 0.2 * math.sqrt(max(flat.shape)))
+        return gradient.lerp(mean, MOMENTUM).flatten(1)
+
+    @staticmethod
+    def _update(pairs: Sequence[tuple[Tensor, Tensor]], rate: float, weight_decay: float) -> None:
+        """Change matrices by their means, which have one shape: one call for all of them is faster."""
+        changes = orthogonalized(torch.stack([mean for _, mean in pairs]))
+        for (matrix, mean), change in zip(pairs, changes, strict=True):
+            matrix.mul_(1 - rate * weight_decay)
+            matrix.add_(change.view(matrix.shape), alpha=-rate * 0.2 * math.sqrt(max(mean.shape)))
 
 
-def orthogonalized(matrix: Float[Tensor, "M N"]) -> Float[Tensor, "M N"]:
-    """The matrix with all its singular values between about 0.7 and 1.2, by iterations in bfloat16."""
+def orthogonalized(matrices: Float[Tensor, "K M N"]) -> Float[Tensor, "K M N"]:
+    """Each matrix with all its singular values between about 0.7 and 1.2, by iterations in bfloat16."""
     a, b, c = COEFFICIENTS
-    wide = matrix.shape[0] <= matrix.shape[1]
-    x = (matrix if wide else matrix.T).bfloat16()
-    x = x / (x.norm() + 1e-7)
+    wide = matrices.shape[1] <= matrices.shape[2]
+    x = (matrices if wide else matrices.mT).bfloat16()
+    x = x / (torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(ITERATIONS):
-        product = x @ x.T
-        x = torch.addmm(x, torch.addmm(product, product, product, beta=b, alpha=c), x, beta=a)
-    return (x if wide else x.T).to(matrix.dtype)
+        product = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(product, product, product, beta=b, alpha=c), x, beta=a)
+    return (x if wide else x.mT).to(matrices.dtype)
 
 
 def _matrices_inside(model: nn.Module) -> set[Tensor]:

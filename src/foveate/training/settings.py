@@ -110,7 +110,7 @@ class Training:
     seed: int = 1
     """Seed of all random numbers."""
     device: str = "auto"
-    """Device: "cpu", "cuda", "cuda:1", "mps". Auto uses a CUDA GPU if there is one."""
+    """Device: "cpu", or PyTorch's name of another. Auto uses a GPU of this machine if there is one."""
     threads: int | None = None
     """Number of CPU threads; by default PyTorch's choice."""
     parallel: Literal["auto", "replicate", "shard", "tensor", "both"] = "auto"

@@ -5,8 +5,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from foveate.accelerator import read_numbers
 from foveate.contracts import Batch
 from foveate.errors import UserError
 from foveate.finite import NotFinite
@@ -63,8 +64,8 @@ class Updater:
         """
         weight = sum(batch.total_weight for batch in group)
         losses = [self._backward(batch, max(weight, 1), number == len(group)) for number, batch in enumerate(group, 1)]
-        norm = self._clip()
-        totals, sums = self._summed(losses, group, step)
+        norm, *numbers = read_numbers([self._clip(), *(number for loss in losses for number in _numbers(loss))])
+        totals, sums = self._summed(losses, numbers, group, step)
         self._refuse_non_finite(group, totals, norm, step)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate * parameters[FACTOR]
@@ -90,20 +91,25 @@ class Updater:
             (loss.total * self.processes.groups / weight).backward()
         return Loss(loss.total.detach(), loss.log)
 
-    def _clip(self) -> float:
+    def _clip(self) -> Tensor:
         parameters = list(self.placement.working.parameters())
         norm = self.placement.norm([parameter.grad for parameter in parameters if parameter.grad is not None])
         if self.settings.clip is not None:
             self.placement.clip(parameters, self.settings.clip, norm)
-        return float(norm)
+        return norm
 
-    def _summed(self, losses: list[Loss], group: list[Batch], step: int) -> tuple[list[float], dict[str, float]]:
-        """The loss of each batch, and the sums of losses and logged values, over all processes."""
+    def _summed(
+        self, losses: list[Loss], numbers: list[float], group: list[Batch], step: int
+    ) -> tuple[list[float], dict[str, float]]:
+        """The loss of each batch, and the sums of losses and logged values, over all processes; `numbers` are those of
+        this process, in turn."""
         logged: Counter[str] = Counter()
+        own, read = [], iter(numbers)
         for loss in losses:
-            logged.update({name: float(value) for name, value in loss.log.items()})
+            own.append(next(read))
+            logged.update({name: next(read) for name in loss.log})
         data = fingerprint(group)
-        sums = self.processes.total([data, *(float(loss.total) for loss in losses), *logged.values()])
+        sums = self.processes.total([data, *own, *logged.values()])
         if sums[0] != data * self.processes.size:
             raise UserError(f"step {step} stopped: the processes read different data; give all of them the same data")
         sums = [value / self.processes.splitting for value in sums]  # processes that split layers have the same losses
@@ -125,3 +131,8 @@ class Updater:
         """What may help against numbers that are not finite; REMEDIES may change when a training resumes."""
         precision = " or precision float32" if self.bfloat16 else ""
         return f"try a learning_rate below {self.settings.learning_rate:g}, a longer warmup{precision}"
+
+
+def _numbers(loss: Loss) -> list[Tensor]:
+    """The loss and what is logged with it."""
+    return [loss.total, *loss.log.values()]

@@ -9,9 +9,12 @@ from jaxtyping import Float32, Int32
 
 from foveate.errors import UserError, unknown
 from foveate.sight.layouts import Windows
+from foveate.sight.measured_look import DIFFERENCE, OF_WEIGHTS
+from foveate.sight.sight import Sight
 from foveate.sight.site_patterns import check_patterns
+from foveate.viewer.point_panel import PointPanel, kept_points, looks_at_points, point_panel
 from foveate.viewer.rollout import RolloutSite, rollouts
-from foveate.viewer.sides import Side, SidePair, make_sides
+from foveate.viewer.sides import Image, Side, SidePair, make_sides
 from foveate.viewer.stacks import group_of, layer_of
 
 CELLS = 64
@@ -91,6 +94,12 @@ class Panel:
     """The windows of queries and keys in a picture, if attention is limited to windows."""
     rollout: bool = False
     """Whether it is not a site of the model, but the rollout through a stack of its layers."""
+    shows: str = "weights"
+    """What the map shows: one of `foveate.sight.measured_look.MEASURES`."""
+    unit: float = 1.0
+    """The largest number of all maps that show the same; 1 for weights, whose rows sum to at most 1."""
+    points: PointPanel | None = None
+    """The points of feature maps that its queries look at, if they do."""
 
     @property
     def heads(self) -> int:
@@ -122,6 +131,18 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class PlaceEffects:
+    """The effects of places of an input that are shown together: the words of a text, or the cells of an image."""
+
+    site: str
+    """A site of the page whose keys they are, perhaps among others."""
+    places: Sequence[int]
+    """Which of its keys."""
+    effects: Sequence[Effect]
+    """One for each of these places."""
+
+
+@dataclass(frozen=True)
 class EffectPanel:
     """The effects of a page."""
 
@@ -134,10 +155,16 @@ class EffectPanel:
     """By site."""
     layers: dict[str, Effect]
     """By site: of all its heads together."""
-    keys: list[Effect] = field(default_factory=list)
-    """Of the places of the input; none where the model has no such keys."""
-    site: str = ""
-    """A site whose keys are these places."""
+    places: list[PlaceEffects] = field(default_factory=list)
+    """Of the input, a part for each text and each image; none where the model has no such keys."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a page opens with, in place of the overview: the mean of a site's heads, with a query chosen."""
+
+    site: str
+    query: int = 0
 
 
 @dataclass
@@ -150,6 +177,8 @@ class Document:
     """Lines below the title."""
     effects: EffectPanel | None = None
     """What the model's answer needs of what it attends to, where that was measured."""
+    opening: Opening | None = None
+    """None for a page that opens with the overview."""
 
 
 def make_document(
@@ -166,11 +195,14 @@ def make_document(
     (queries, keys) if they differ, or a mapping from patterns of site names to these:
     `{"encoder*": source, "decoder*self": target, "*cross": (target, source)}`. Without them positions are numbered.
 
-    After the sites stands the rollout of each stack of layers that is whole among them (see `rollout.rollouts`).
+    Attention to points of feature maps is summed to a map over the image (see `Sight.sum_points`); the page has the
+    points too, of as many sites as fit. After the sites stands the rollout of each stack of layers that is whole among
+    them (see `rollout.rollouts`), where their maps show weights.
 
     All weights are computed for small maps only; otherwise measures are streamed. Raises UserError if a map has another
     number of queries or keys than there are tokens, and for weights that are NaN.
     """
+    sight = sight.sum_points() if isinstance(sight, Sight) else sight
     for name in sites or ():
         if name not in sight.sites:
             raise unknown("site", name, sight.sites)
@@ -181,10 +213,46 @@ def make_document(
         check_patterns(tokens, chosen, "tokens")
     share = _weights_per_head(sum(sight[name].shape[1] for name in chosen))
     panels = [_make_panel(sight[name], name, tokens, example, share) for name in chosen]
+    set_units(panels)
+    notes = [*notes, *_add_points(panels, sight, example)]
     for site in rollouts(sight).values():
         if set(site.layers) <= set(chosen):
             panels.append(_make_panel(site, site.name, tokens, example, share))
     return Document(title, panels, list(notes))
+
+
+def set_units(panels: Sequence[Panel]) -> None:
+    """Set the unit of the panels of each measure."""
+    for measure in {panel.shows for panel in panels}:
+        own = [panel for panel in panels if panel.shows == measure]
+        largest = max(float(abs(panel.rows.weights).max(initial=0)) for panel in own)
+        for panel in own:
+            panel.unit = 1.0 if measure in OF_WEIGHTS else largest or 1.0
+
+
+def _add_points(panels: Sequence[Panel], sight: SightLike, example: int) -> list[str]:
+    """Add the points of as many sites as fit into a page. Returns a line about the others, if there are any."""
+    whole = {panel.name: sight[panel.name] for panel in panels if looks_at_points(sight[panel.name])}
+    kept = kept_points({name: site.count_points() for name, site in whole.items()})
+    for panel in panels:
+        if panel.name in kept:
+            panel.points = point_panel(whole[panel.name], example)
+    left = [name for name in whole if name not in kept]
+    return [f"The points of {', '.join(left)} are too many for a page: their maps are shown."] if left else []
+
+
+def opening_on_picture(panels: Sequence[Panel]) -> Opening | None:
+    """What the page of an image opens with: where the first word, or the first thing, of the last layer that reads the
+    image looks; without words, where the first place looks. None for other pages."""
+    name = site_over_image({panel.name: (panel.queries, panel.keys) for panel in panels if not panel.rollout})
+    return None if name is None else Opening(name)
+
+
+def site_over_image(sides: Mapping[str, tuple[Side, Side]]) -> str | None:
+    """The last site, of these queries and keys, whose keys are an image, and whose queries are words if some are."""
+    over_image = [name for name, (_, keys) in sides.items() if isinstance(keys.picture, Image)]
+    by_words = [name for name in over_image if sides[name][0].picture is None]
+    return next(reversed(by_words or over_image), None)
 
 
 def keys_per_query(queries: int, keys: int, share: int, windows: tuple[Windows, Windows] | None = None) -> int:
@@ -239,11 +307,12 @@ def _make_panel(
     else:
         rows, maps, entropy = _largest_weights(site, example, count)
     check_finite(name, maps, rows.weights)
-    return Panel(name, *sides_of, rows, maps, entropy, site.windows, isinstance(site, RolloutSite))
+    shows = getattr(site, "shows", "weights")
+    return Panel(name, *sides_of, rows, maps, entropy, site.windows, isinstance(site, RolloutSite), shows)
 
 
 def _all_weights(site: SiteLike, example: int) -> tuple[TopWeights, np.ndarray, np.ndarray]:
-    weights = _drop_negligible(_to_numpy(site.weights(), example))
+    weights = _drop_negligible(_to_numpy(site.weights(), example), site)
     keys = np.broadcast_to(np.arange(weights.shape[2], dtype=np.int32), weights.shape)
     rows = TopWeights(keys, weights, np.zeros(weights.shape[:2], np.float32))
     return rows, pool(weights), _to_numpy(site.entropy(), example).mean(1)
@@ -253,18 +322,20 @@ def _largest_weights(site: SiteLike, example: int, count: int) -> tuple[TopWeigh
     site.measure("top", "pooled", "entropy", top=count)
     found = site.top(count)
     weights, keys = (
-        _drop_negligible(_to_numpy(found.weights, example)),
+        _drop_negligible(_to_numpy(found.weights, example), site),
         found.keys[example].cpu().numpy().astype(np.int32),
     )
-    keys = np.where(weights > 0, keys, -1)
+    keys = np.where(weights != 0, keys, -1)
     order = np.argsort(np.where(keys < 0, np.iinfo(np.int32).max, keys), axis=2, kind="stable")
     weights, keys = np.take_along_axis(weights, order, 2), np.take_along_axis(keys, order, 2)
     maps = _to_numpy(site.pooled(CELLS, CELLS), example)
     total = np.ones(weights.shape[:2], np.float32)
-    if (maps.sum(2) < 1 - 1e-3).any():  # rows without weights, or with a sink
+    if (abs(maps.sum(2) - 1) > 1e-3).any():  # rows without weights, with a sink, or of something else than weights
         total = _to_numpy(site.pooled(weights.shape[1], 1), example)[..., 0]
     rest = total - weights.sum(2)
-    rest[(rest < ROUNDING) | (keys < 0).any(2)] = 0
+    if getattr(site, "shows", "") == DIFFERENCE:  # what is left may have any sign
+        rest = np.zeros_like(rest)
+    rest[(rest < ROUNDING * total) | (keys < 0).any(2)] = 0
     return TopWeights(keys, weights, rest), maps, _to_numpy(site.entropy(), example).mean(1)
 
 
@@ -272,5 +343,5 @@ def _to_numpy(values: Any, example: int) -> np.ndarray:
     return values[example].detach().cpu().float().numpy()
 
 
-def _drop_negligible(weights: np.ndarray) -> np.ndarray:
-    return np.where(weights < NEGLIGIBLE, 0, weights)
+def _drop_negligible(weights: np.ndarray, site: SiteLike) -> np.ndarray:
+    return np.where(weights < NEGLIGIBLE, 0, weights) if getattr(site, "shows", "weights") in OF_WEIGHTS else weights

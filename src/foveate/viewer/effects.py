@@ -20,13 +20,19 @@ class EffectResult:
 
     look: LookResult
     panel: EffectPanel
-    names: Sequence[str] = ()
-    """Of the places of the input."""
+    sides: Sequence[Side] = ()
+    """Of each part of the panel's places, the keys that they are among."""
+
+    @property
+    def names(self) -> list[str]:
+        """What to call each place of the input, of all parts."""
+        parts = zip(self.panel.places, map(place_names, self.sides), strict=True)
+        return [names[place] for part, names in parts for place in part.places]
 
     def document(self) -> Document:
-        """The page: effects, and the weights beside them."""
+        """The page, which opens with the effects: the weights are beside them."""
         document = self.look.document()
-        document.effects = self.panel
+        document.effects, document.opening = self.panel, None
         return document
 
     def largest(self, kind: str, count: int) -> list[tuple[str, Effect]]:
@@ -37,7 +43,8 @@ class EffectResult:
     def all(self, kind: str) -> list[tuple[str, Effect]]:
         """All effects of a kind, in the order of the model or the input."""
         if kind == "places":
-            return [*zip(self.names, self.panel.keys, strict=True)]
+            places = [one for part in self.panel.places for one in part.effects]
+            return [*zip(self.names, places, strict=True)]
         if kind == "layers":
             return [*self.panel.layers.items()]
         heads = self.panel.heads.items()
@@ -47,7 +54,7 @@ class EffectResult:
         """The effects of places and heads."""
         from foveate.viewer.effect_figure import draw  # imports matplotlib, which takes a while
 
-        return draw(self.panel, self.names)
+        return draw(self.panel, [(place_names(side), side.picture) for side in self.sides])
 
     def json_values(self) -> dict[str, Any]:
         """Everything that was measured."""
@@ -64,11 +71,16 @@ class EffectResult:
             "value": panel.value,
             "heads": heads,
             "layers": [{"site": site, **_values(one)} for site, one in panel.layers.items()],
-            "places": [
-                {"place": place, "name": one_line(name), **_values(one)}
-                for place, (name, one) in enumerate(zip(self.names, panel.keys, strict=True))
-            ],
+            "places": self._places(),
         }
+
+    def _places(self) -> list[dict[str, Any]]:
+        """The effect of each place, with a site whose keys it is among, and its number there."""
+        where = [(part.site, place) for part in self.panel.places for place in part.places]
+        return [
+            {"site": site, "place": place, "name": one_line(name), **_values(one)}
+            for (site, place), (name, one) in zip(where, self.all("places"), strict=True)
+        ]
 
 
 def place_names(side: Side) -> list[str]:

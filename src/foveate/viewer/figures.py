@@ -13,6 +13,9 @@ from foveate.errors import UserError
 from foveate.files import written
 from foveate.viewer.maps import Alignment, WordRow
 
+PAGES = (".html", ".htm")
+"""How the names of pages end."""
+
 
 def plot_alignment(
     weights: Float[Tensor, "T S"], target: Sequence[str], source: Sequence[str], title: str = ""
@@ -36,6 +39,20 @@ def plot_alignments(maps: Sequence[Alignment], columns: int = 4) -> Picture:
     for each in maps:
         _check(each)
     return draw(maps, columns)
+
+
+def plot_running_texts(maps: Sequence[Alignment]) -> Picture:
+    """The text of the columns of each map, once for each token of its rows, darker where that looked.
+
+    Of a decoder, this is a text that is written step by step. Raises UserError as `plot_alignments`.
+    """
+    from foveate.viewer.running_text import draw  # imports matplotlib, which takes a while
+
+    if not maps:
+        raise UserError("there is no map to draw")
+    for each in maps:
+        _check(each)
+    return draw(maps)
 
 
 def plot_image_attention(pixels: np.ndarray, weights: np.ndarray, title: str) -> Picture:
@@ -66,6 +83,17 @@ def plot_word_rows(pixels: np.ndarray, rows: Sequence[WordRow]) -> Picture:
     return draw_rows(pixels, rows)
 
 
+def plot_film(frames: np.ndarray, maps: np.ndarray, title: str = "") -> Picture:
+    """The frames of a film, sharp and bright where the model looked; as a GIF, one after the other.
+
+    `frames` are (T, height, width, channels) in 8 bits; `maps` (T, i, j) are weights over a grid that covers a frame,
+    on one scale for all frames.
+    """
+    from foveate.viewer.strip import draw_film  # imports matplotlib, which takes a while
+
+    return draw_film(frames, maps, title)
+
+
 def plot_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], across: str, up: str) -> Picture:
     """Lines over the steps of a training: for each name the steps and the values there."""
     from foveate.viewer.curves import draw  # imports matplotlib, which takes a while
@@ -75,7 +103,7 @@ def plot_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], a
 
 def save_figure(picture: Picture, path: Path) -> None:
     """Write a figure in the format of the file name extension: .png, .svg, .pdf, ...; as .gif, the rows of a
-    heatmap appear one after the other.
+    heatmap, or the words over an image, appear one after the other.
 
     Raises UserError for an unknown extension, and if the file cannot be written: what was there is then still there.
     """
@@ -83,21 +111,40 @@ def save_figure(picture: Picture, path: Path) -> None:
     drawn = BytesIO()  # matplotlib cannot end a file that the disk refused
     if path.suffix.lower() == ".gif":
         from foveate.viewer.growing import save_growing  # imports matplotlib, which takes a while
+        from foveate.viewer.strip import WordStrip
+        from foveate.viewer.word_frames import save_words
 
-        save_growing(picture, drawn)
+        if isinstance(picture, WordStrip):
+            save_words(picture.panels, drawn)
+        else:
+            save_growing(picture, drawn)
     else:
         picture.savefig(drawn, format=path.suffix[1:].lower())
     with written(path) as temporary:
         temporary.write_bytes(drawn.getvalue())
 
 
+def is_page(path: Path) -> bool:
+    """Whether a file is a page, by its name; else it is a picture. Raises UserError for one that is neither."""
+    if path.suffix.lower() in PAGES:
+        return True
+    if path.suffix[1:].lower() not in _formats():
+        raise UserError(f"{path} must end in .html for a page, or in .png, .svg, .pdf or .gif for a picture")
+    return False
+
+
 def check_extension(path: Path) -> None:
     """Raise UserError unless the path has the extension of a known picture format."""
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    known = {*FigureCanvasBase.get_supported_filetypes(), "gif"}
+    known = _formats()
     if path.suffix[1:].lower() not in known:
         raise UserError(f"{path}: cannot write a picture as '{path.suffix}'; known: {', '.join(sorted(known))}")
+
+
+def _formats() -> set[str]:
+    """The formats of pictures."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    return {*FigureCanvasBase.get_supported_filetypes(), "gif"}
 
 
 def _check(each: Alignment) -> None:

@@ -23,7 +23,7 @@ from foveate.errors import UserError
 from foveate.files import parse_json
 from foveate.limits import check_file
 from foveate.sight import Sight
-from foveate.sight.given import given, given_by_queries
+from foveate.sight.from_weights import from_queries_and_keys, from_weights
 from foveate.tensor_files import read_tensors
 from foveate.viewer.protocol import LookResult
 
@@ -58,8 +58,8 @@ def read_weights(path: Path) -> LookResult:
             )
     count = len(texts.get("tokens.keys", texts.get("tokens", []))) or None
     whole |= {site: _dense(path, site, *both, count) for site, both in sparse.items()}
-    of_queries = given_by_queries(sides, causal, scale)
-    found = given(whole) if whole or not sides else Sight({}, [])
+    of_queries = from_queries_and_keys(sides, causal, scale)
+    found = from_weights(whole) if whole or not sides else Sight({}, [])
     sight = Sight({site.name: site for site in (*found, *of_queries)}, [])
     both = texts.get("tokens")
     queries, keys = texts.get("tokens.queries", both), texts.get("tokens.keys", both)

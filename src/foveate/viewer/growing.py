@@ -12,6 +12,9 @@ STEP, LAST = 450, 2500
 COLOURS = 256
 """Colours of the file, the most that a GIF can have."""
 
+RARE = 64
+"""How many of them are kept for rare colours, as those at the edges of letters."""
+
 MOST_ROWS = 100
 """Rows that appear one by one; of longer maps, several at a time."""
 
@@ -44,17 +47,22 @@ def save_growing(figure: Any, file: BytesIO) -> None:
 
 
 def _indexed(pixels: np.ndarray) -> tuple[np.ndarray, bytes]:
-    """Each pixel as the number of its colour, and the colours: white, and the most frequent ones as they are.
+    """Each pixel as the number of its colour, and the colours: white, the most frequent ones as they are, and of the
+    others each time the one that is farthest from all before.
 
     Pillow's own reduction moves the background away from white.
     """
     colours, places, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
-    frequent = colours[np.argsort(-counts, kind="stable")[: COLOURS - 1]]
-    palette = np.concatenate([np.full((1, 3), 255, np.uint8), frequent])
-    parts = np.array_split(colours.astype(np.int32), max(1, len(colours) // 1000))
-    nearest = [((part[:, None] - palette.astype(np.int32)) ** 2).sum(-1).argmin(1) for part in parts]
-    numbers = np.concatenate(nearest).astype(np.uint8)
-    return numbers[places.reshape(pixels.shape[:2])], palette.tobytes()
+    frequent = colours[np.argsort(-counts, kind="stable")[: COLOURS - 1 - RARE]].astype(np.int32)
+    palette = [np.full(3, 255, np.int32), *frequent]
+    numbers, distances = np.zeros(len(colours), np.uint8), np.full(len(colours), np.iinfo(np.int32).max)
+    for number in range(COLOURS):
+        if number == len(palette):
+            palette.append(colours[distances.argmax()].astype(np.int32))
+        new = ((colours - palette[number]) ** 2).sum(-1)
+        numbers[new < distances] = number
+        distances = np.minimum(distances, new)
+    return numbers[places.reshape(pixels.shape[:2])], np.array(palette, np.uint8).tobytes()
 
 
 def _is_map(axes: Any) -> bool:

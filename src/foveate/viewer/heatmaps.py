@@ -53,21 +53,22 @@ def draw(maps: Sequence[Alignment], columns: int) -> PlainFigure:
     small = all(max(each.weights.shape) <= SMALL for each in maps)
     scale = PowerNorm(0.5, 0, max(float(each.weights.max()) for each in maps) or 1.0)  # as on the page
     maps = [each._replace(title=each.title + EVEN_MARK) if _even(each) else each for each in maps]
-    maps, style = _drawable(maps)
+    maps, style = drawable(maps)
     panels = [_measure(each, style, _LARGE_CELL if small else _SMALL_CELL) for each in maps]
     return _draw([panels[start : start + columns] for start in range(0, len(panels), columns)], scale)
 
 
 def _even(each: Alignment) -> bool:
-    """Returns whether a map has about the same weight on all keys of a row that have any."""
+    """Returns whether a map has about the same weight on all keys of a row from the first to the last that has any."""
     weights = each.weights.detach().float().cpu().numpy()
     weights = weights / np.maximum(weights.sum(1, keepdims=True), 1e-12)
     entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(1)
-    keys = np.maximum((weights > 0).sum(1), 1)
+    any_weight = weights > 0
+    keys = np.where(any_weight.any(1), weights.shape[1] - any_weight.argmax(1) - any_weight[:, ::-1].argmax(1), 1)
     return bool(keys.max() > 2 and (np.log(keys) - entropy).mean() < EVEN)
 
 
-def _drawable(maps: Sequence[Alignment]) -> tuple[list[Alignment], dict[str, Any]]:
+def drawable(maps: Sequence[Alignment]) -> tuple[list[Alignment], dict[str, Any]]:
     """The maps with labels that can be drawn, and the text style: suitable fonts, and no mathematics between '$'."""
     maps = [each._replace(target=[*map(_visible, each.target)], source=[*map(_visible, each.source)]) for each in maps]
     families, replacements = find_fonts(text for each in maps for text in (*each.target, *each.source, each.title))
@@ -76,8 +77,8 @@ def _drawable(maps: Sequence[Alignment]) -> tuple[list[Alignment], dict[str, Any
         return text.translate(replacements)
 
     maps = [
-        Alignment(weights, [*map(replace, target)], [*map(replace, source)], replace(title))
-        for weights, target, source, title in maps
+        one._replace(target=[*map(replace, one.target)], source=[*map(replace, one.source)], title=replace(one.title))
+        for one in maps
     ]
     return maps, {"fontfamily": families, "parse_math": False}
 
@@ -112,16 +113,16 @@ class _Panel:
 
 
 def _measure(each: Alignment, style: dict[str, Any], cell: float) -> _Panel:
-    left = max(_TITLES, float(_lengths(each.target, _FONT, style).max()) + _PAD)
-    rise = _SLANT * (_lengths(each.source, _FONT, style) + _LINE)
+    left = max(_TITLES, float(text_lengths(each.target, _FONT, style).max()) + _PAD)
+    rise = _SLANT * (text_lengths(each.source, _FONT, style) + _LINE)
     ends = cell * (np.arange(len(rise)) + 0.5) + rise
-    title = float(_lengths([each.title], _TITLE_FONT, style)[0])
+    title = float(text_lengths([each.title], _TITLE_FONT, style)[0])
     labels = max(2 * _LINE + _PAD, float(rise.max()) + _PAD)
     top = labels + (2 * _LINE if each.title else 0)
     return _Panel(each, style, cell, left, top, max(cell * len(rise), float(ends.max()), title - left), labels)
 
 
-def _lengths(texts: Sequence[str], size: int, style: dict[str, Any]) -> np.ndarray:
+def text_lengths(texts: Sequence[str], size: int, style: dict[str, Any]) -> np.ndarray:
     """The lengths of drawn texts, in inches."""
     ruler = PlainFigure(dpi=288)
     written = [ruler.text(0, 0, text, fontsize=size, **style) for text in texts]
@@ -149,7 +150,7 @@ def _draw(rows: list[list[_Panel]], norm: PowerNorm) -> PlainFigure:
             figure.text(*corner, title, fontsize=_TITLE_FONT)
             for x, y, remark in _remarks(panel, title, left, top):
                 figure.add_artist(Text(x / width, 1 - y / height, remark, color=_GREY, fontsize=_FONT - 1))
-    _draw_scale(place(scale, tops[0], _BAR, min(last.height, _LONGEST_BAR)), norm)
+    _draw_scale(place(scale, tops[0], _BAR, min(last.height, _LONGEST_BAR)), norm, rows[0][0].each.shows)
     return figure
 
 
@@ -158,7 +159,7 @@ def _remarks(panel: _Panel, title: str, left: float, top: float) -> list[tuple[f
     corner = left - _TITLES
     found = [(corner, top - 1.5 * _LINE, "reads →"), (corner, top - _LINE / 2, "writes ↓")]
     if panel.each.title != title:
-        after = float(_lengths([title], _TITLE_FONT, panel.style)[0]) + _PAD if title else 0
+        after = float(text_lengths([title], _TITLE_FONT, panel.style)[0]) + _PAD if title else 0
         found.append((left - panel.left + after, top - panel.labels - _LINE, EVEN_MARK.strip()))
     return found
 
@@ -209,11 +210,13 @@ def _write_weights(axes: Axes, weights: np.ndarray, norm: PowerNorm) -> None:
         axes.text(column + 0.5, row + 0.5, digits, ha="center", va="center", fontsize=_FONT - 1, color=colour)
 
 
-def _draw_scale(axes: Axes, norm: PowerNorm) -> None:
-    """The colour bar: its ends and the middle of its colours, which is a quarter of the largest weight."""
+def _draw_scale(axes: Axes, norm: PowerNorm, shows: str) -> None:
+    """The colour bar beside what it shows: its ends and the middle of its colours, a quarter of the largest weight."""
     top = float(norm.vmax or 1)
     bar = axes.figure.colorbar(ScalarMappable(norm, COLOURS), cax=axes, ticks=[0, top / 4, top])
     bar.ax.set_yticklabels(["0", f"{top / 4:.2g}", f"{top:.2g} (largest)"])
+    bar.ax.set_ylabel(shows, fontsize=_FONT - 1, color=_GREY)
+    bar.ax.yaxis.set_label_position("left")
     bar.ax.minorticks_off()
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=2, labelsize=_FONT - 1)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
@@ -14,6 +15,8 @@ class Alignment(NamedTuple):
     target: Sequence[str]
     source: Sequence[str]
     title: str = ""
+    shows: str = "weight"
+    """What the numbers are."""
 
 
 class WordRow(NamedTuple):
@@ -22,3 +25,5 @@ class WordRow(NamedTuple):
     name: str
     words: Sequence[str]
     maps: Float[Tensor, "T i j"]
+    pixels: np.ndarray | None = None
+    """The image (h, w, channels) in 8 bits, where it is not that of all rows."""

@@ -1,5 +1,6 @@
 """The figure that all pictures are drawn in: texts as they are, in any script, with their fonts in the file."""
 
+from io import BytesIO
 from typing import Any
 
 import matplotlib
@@ -39,6 +40,12 @@ class PlainFigure(Figure):
         """As matplotlib's, with embedded fonts."""
         with matplotlib.rc_context(EMBEDDED):
             super().savefig(*arguments, **options)
+
+    def _repr_png_(self) -> bytes:
+        """The picture in a notebook, also where nothing told matplotlib that it is in one."""
+        file = BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
 
 
 def _has_names(axis: Any) -> bool:

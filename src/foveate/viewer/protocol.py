@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 from foveate.contracts import Picture
 from foveate.sight.sight import Sight
 from foveate.sight.site_patterns import check_patterns
-from foveate.viewer.document import Document, make_document
+from foveate.viewer.document import Document, Opening, make_document, opening_on_picture
 from foveate.viewer.sides import SidePair
 
 
@@ -40,11 +40,8 @@ class LookResult:
     """Lines below the title: the model, its output, how it was run."""
     picture: Callable[[], Picture | None] | None = None
     """Draws the input or the output once for each word; None for a model that has no such picture."""
-
-    def without_sinks(self) -> "LookResult":
-        """The same without the keys that most queries rest on, see `Sight.without_sinks`."""
-        note = "Without sinks: weights are shares of what is left."
-        return replace(self, sight=self.sight.without_sinks(), notes=[*self.notes, note])
+    opening: Opening | None = None
+    """What the page opens with; None for the overview."""
 
     def only(self, patterns: Sequence[str]) -> "LookResult":
         """The same with the sites that match a pattern. Raises UserError for a pattern that none matches."""
@@ -54,7 +51,10 @@ class LookResult:
 
     def document(self) -> Document:
         """The page of the sight; computes everything that the page shows."""
-        return make_document(self.sight, self.tokens, title=self.title, notes=self.notes)
+        made = make_document(self.sight, self.tokens, title=self.title, notes=self.notes)
+        known = self.opening if self.opening and self.opening.site in self.sight.sites else None
+        made.opening = known or opening_on_picture(made.sites)
+        return made
 
 
 class ContinuedText(NamedTuple):
@@ -85,8 +85,11 @@ class ModelViewer(Protocol):
     """A short description of the model and its origin."""
     takes: InputKind
 
-    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+    def look(
+        self, given: Input, max_length: int, sites: Sequence[str] | None = None, measure: str = "weights"
+    ) -> LookResult:
         """Run the model on an input of at most `max_length` tokens and record the sites that match `sites`.
 
-        Raises UserError for an unsuitable input, and for a model that attends in a way that cannot be recorded.
+        Maps show a measure, one of `foveate.sight.measured_look.MEASURES`. Raises UserError for an unsuitable input,
+        for a measure that the model does not have, and for a model that attends in a way that cannot be recorded.
         """

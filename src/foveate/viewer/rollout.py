@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.sight.key_measures import cell_indices
+from foveate.sight.measured_look import OF_WEIGHTS
 from foveate.sight.measures import ALL, Choice, Top, resolve_choice
 from foveate.sight.sight import Sight
 from foveate.viewer.stacks import is_whole, stacks
@@ -25,6 +26,7 @@ class RolloutSite:
 
     def __init__(self, sight: Sight, stack: str, layers: Sequence[str]) -> None:
         self.name, self.layers = f"rollout of {stack}", layers
+        self.shows = sight[layers[0]].shows
         self._sight, self._stack = sight, stack
         self._kept: Float[Tensor, "B 1 T S"] | None = None
 
@@ -50,7 +52,9 @@ class RolloutSite:
         return Top(weights, torch.where(weights > 0, keys, -1))
 
     def entropy(self) -> Float[Tensor, "B 1 T"]:
+        """That of the shares divided by their sum: through parts of maps they sum to less than 1."""
         weights = self.weights()
+        weights = weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
         return -torch.xlogy(weights, weights).sum(-1)
 
     def pooled(self, rows: int, columns: int) -> Float[Tensor, "B 1 R C"]:
@@ -83,5 +87,6 @@ def rollouts(sight: Any) -> dict[str, RolloutSite]:
 def _fits(sight: Sight, stack: str, names: list[str]) -> bool:
     shapes = {(sight[name].shape[0], *sight[name].shape[2:]) for name in names}
     (_, queries, keys), *others = shapes
-    alike = not others and queries == keys <= LONGEST
+    alike = not others and all(sight[name].shows in OF_WEIGHTS for name in names)
+    alike = alike and queries == keys <= LONGEST
     return alike and is_whole(names) and [name for name in sight.sites if fnmatchcase(name, stack)] == names

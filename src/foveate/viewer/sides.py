@@ -1,5 +1,6 @@
 """The two sides of a map, queries and keys: tokens of a text, patches of an image, or times of a sound."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -59,15 +60,22 @@ class Audio:
     """Duration."""
     before: Sequence[str] = ()
     """Names of the tokens before the sound."""
+    heard: float = 1.0
+    """The share of a model's positions that are the sound: behind them are those of padding, which are not shown."""
 
     @classmethod
-    def of(cls, spectrogram: Any, seconds: float, before: Sequence[str] = ()) -> "Audio":
-        """Make one from an array or tensor (frequencies, frames), the lowest frequency first."""
+    def of(cls, spectrogram: Any, seconds: float, before: Sequence[str] = (), padded: float | None = None) -> "Audio":
+        """Make one from an array or tensor (frequencies, frames), the lowest frequency first.
+
+        `padded` is the time that the spectrogram has with padding behind it, which is cut off.
+        """
         values = spectrogram.detach().cpu().float() if isinstance(spectrogram, torch.Tensor) else spectrogram
         values = np.asarray(values)
         if values.ndim != 2 or not values.size:
             raise UserError(f"an array of shape {values.shape} is not a spectrogram; expected (frequencies, frames)")
-        return cls(_png(values[::-1], keep_ratio=False), seconds, before)
+        heard = 1.0 if padded is None else min(1.0, seconds / padded)
+        values = values[:, : math.ceil(heard * values.shape[1])]
+        return cls(_png(values[::-1], keep_ratio=False), seconds, before, heard)
 
 
 @dataclass(frozen=True)

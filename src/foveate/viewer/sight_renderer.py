@@ -11,13 +11,11 @@ from foveate.sight.measures import Choice, resolve_choice
 from foveate.viewer import page
 from foveate.viewer.document import Document, make_document
 from foveate.viewer.figures import Alignment, plot_alignments
-from foveate.viewer.sides import SidePair
+from foveate.viewer.head_figure import label_cells, readable_maps
+from foveate.viewer.sides import Side, SidePair
 
 Tokens: TypeAlias = SidePair | Mapping[str, SidePair]
 """The names of queries and keys, for all sites or for the sites that match a pattern."""
-
-READABLE = 64
-"""Maps with at most this many queries and keys are drawn cell by cell; longer ones are pooled to as many cells."""
 
 
 def figure(
@@ -38,11 +36,9 @@ def figure(
         if side is not None and len(side) != count:
             raise UserError(f"{site} has {count} {what}, but {len(side)} tokens are given for them")
     numbers = resolve_choice(heads, head_count)
-    if max(rows, columns) <= READABLE:
-        maps = found.weights(heads=numbers)[example]
-    else:
-        maps = found.pooled(READABLE, READABLE)[example, numbers]
-    labels = [_labels(*side) for side in zip(sides, (rows, columns), maps.shape[1:], strict=True)]
+    maps = readable_maps(found, numbers, example)
+    named = (Side(count, tuple(side or ())) for side, count in zip(sides, (rows, columns), strict=True))
+    labels = [label_cells(side, cells) for side, cells in zip(named, maps.shape[1:], strict=True)]
     title = f"{site}, head {{}}" if head_count > 1 else site
     drawn = zip(numbers, maps, strict=True)
     return plot_alignments([Alignment(each, labels[0], labels[1], title.format(head)) for head, each in drawn])
@@ -60,9 +56,3 @@ def frame(sight: Sight, tokens: Tokens, example: int, **options: Any) -> str:
 
 def _document(sight: Sight, tokens: Tokens, example: int, notes: Sequence[str] = (), **options: Any) -> Document:
     return make_document(sight, tokens, example, notes=[*sight.notes, *notes], **options)
-
-
-def _labels(tokens: Sequence[str] | None, count: int, cells: int) -> list[str]:
-    """The tokens, or the number of each position; the label of a pooled cell is that of its first position."""
-    firsts = [cell * count // cells for cell in range(cells)]
-    return [str(first) if tokens is None else tokens[first] for first in firsts]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from foveate import look
 from foveate.sight import Sight
@@ -314,3 +315,47 @@ def test_a_softmax_of_its_own(name: str) -> None:
         assert site.output_error() < 1e-5
         assert site.shape == weights.shape
         torch.testing.assert_close(site.weights(), weights.detach(), atol=1e-6, rtol=0)
+
+
+def test_each_query_has_a_sink_of_its_own() -> None:
+    """As in Inkling 2: one more score in the softmax of a row, which takes weight from its keys."""
+    config = transformers.Inkling2TextConfig(
+        **SMALL,
+        num_key_value_heads=2,
+        head_dim=4,
+        swa_num_attention_heads=6,
+        swa_num_key_value_heads=2,
+        swa_head_dim=4,
+        sliding_window_size=4,
+        d_rel=5,
+        rel_extent=6,
+        moe_intermediate_size=7,
+        n_routed_experts=3,
+        num_experts_per_tok=2,
+        layer_types=["hybrid_sliding", "hybrid_sliding"],
+    )
+    torch.manual_seed(0)
+    model = decided(transformers.Inkling2TextModel._from_config(config, attn_implementation="eager"))
+    with Softmaxes() as softmaxes:
+        sight = seen(model, {"input_ids": text("Llama")["input_ids"]})
+    sites = [site for site in sight if site.shape[2:] == (S, S)]
+    own = [made[..., :-1] for made in softmaxes.made if made.shape[-2:] == (S, S + 1)]
+    assert len(sites) == 2
+    for site, expected in zip(sites, own[-2:], strict=True):
+        torch.testing.assert_close(site.weights(), expected, atol=2e-6, rtol=0)
+        assert site.weights().sum(-1).min() < 0.9
+        assert site.output_error() < 1e-4
+
+
+class Softmaxes(TorchFunctionMode):
+    """Keeps what softmaxes return."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[Tensor] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        if func is torch.nn.functional.softmax:
+            self.made.append(found)
+        return found

@@ -15,7 +15,9 @@ def settled(tab: Any) -> None:
 
 def name_of(tab: Any) -> tuple[str, str]:
     """Which head is open: its site and its name."""
-    return tab.eval_on_selector("select", "(list) => list.selectedOptions[0].text"), tab.inner_text(".head-name")
+    return tab.eval_on_selector(".crumbs select", "(list) => list.selectedOptions[0].text"), tab.inner_text(
+        ".head-name"
+    )
 
 
 def expect(tab: Any, wanted: tuple[str, str]) -> None:

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,16 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from demo_pages import (
+    difference_page,
     even_page,
     evil_page,
+    few_page,
     image_page,
     long_page,
+    measures_page,
     odd_page,
     pair_page,
+    points_page,
     single_page,
     sound_page,
     story_page,
@@ -26,7 +31,7 @@ from demo_pages import (
 )
 
 from foveate.viewer import page
-from foveate.viewer.document import Document
+from foveate.viewer.document import Document, Opening
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
@@ -34,6 +39,10 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "story": story_page,
     "translation": translation_page,
     "image": image_page,
+    "opening": lambda: replace(image_page(), opening=Opening("caption.1.cross", 2)),
+    "points": points_page,
+    "difference": difference_page,
+    "measures": measures_page,
     "windows": windows_page,
     "sound": sound_page,
     "long": lambda: long_page(2, 521),
@@ -41,6 +50,7 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "odd": odd_page,
     "even": even_page,
     "single": single_page,
+    "few": few_page,
     "pair": pair_page,
     "two": two_page,
 }

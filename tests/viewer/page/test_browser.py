@@ -18,11 +18,23 @@ from foveate.viewer.document import Document
 Opener = Callable[..., Any]
 
 
+def test_few_heads_are_large_and_have_their_tokens(opened: Opener, documents: dict[str, Document]) -> None:
+    tab = opened("few")
+    (site,) = documents["few"].sites
+    for side, name in ((site.keys, "keys"), (site.queries, "queries")):
+        shown = tab.locator(f".thumb-tokens >> nth=1 >> .{name} bdi").all_inner_texts()
+        assert shown == [*side.labels]
+    box = tab.locator(".thumb >> nth=0").bounding_box()
+    assert box is not None
+    assert box["width"] > 250
+    assert opened("translation").locator(".thumb-tokens").count() == 0
+
+
 def test_the_overview(opened: Opener, documents: dict[str, Document]) -> None:
     """A map for each head, grouped by site; the colours are those of the weights."""
     tab = opened("translation")
     assert tab.title() == documents["translation"].title
-    assert tab.locator(".group h2").all_inner_texts() == ["encoder.∗.self", "decoder.∗.self", "decoder.∗.cross"]
+    assert tab.locator(".group h2").all_inner_texts() == ["decoder.∗.cross", "encoder.∗.self", "decoder.∗.self"]
     assert tab.locator(".thumb:not(.derived)").count() == 36
     thumb = '.thumb[data-site="4"][data-head="1"] canvas'
     assert tab.get_attribute('.thumb[data-site="4"][data-head="1"]', "aria-label") == "decoder.0.cross, head 1"

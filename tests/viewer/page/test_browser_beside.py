@@ -83,7 +83,7 @@ def test_a_link_keeps_the_second_head(opened: Opener) -> None:
 def test_two_texts(opened: Opener, documents: dict[str, Document]) -> None:
     """The same head of the other text is beside the open one, and goes along to the next head and layer."""
     tab = opened("two")
-    names = [f"{each}.{stack}" for stack in ("encoder.∗.self", "decoder.∗.self", "decoder.∗.cross") for each in "AB"]
+    names = [f"{each}.{stack}" for stack in ("decoder.∗.cross", "encoder.∗.self", "decoder.∗.self") for each in "AB"]
     assert tab.locator(".group h2").all_inner_texts() == names
     sites = [panel.name for panel in documents["two"].sites]
     tab.click(f'.thumb[data-site="{sites.index("A.decoder.0.cross")}"][data-head="1"]')

@@ -45,7 +45,7 @@ def test_a_translation_is_played_word_by_word(opened: Opener) -> None:
     settled(tab)
     assert tab.inner_text(SHOWN) == paused
     wait_for(tab, "▁.")
-    tab.wait_for_function("() => document.querySelector('.player button').innerText === 'Play'")
+    tab.wait_for_function("() => document.querySelector('.player button')?.innerText === 'Play'")
     tab.keyboard.press(" ")
     wait_for(tab, "<s>")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsing import cell, painted, settled
+from browsing import cell, name_of, painted, settled
 from demo_pages import STORY, WINDOWS, same_window
 
-from foveate.viewer.document import Document
+from foveate.viewer.document import Document, Opening
 
 Opener = Callable[..., Any]
 
@@ -205,7 +205,9 @@ def test_the_picture_plays_and_blurs(opened: Opener) -> None:
     tab = opened("image", "#0/0")
     first = tab.inner_text(".picture-query")
     tab.click(".player >> text=Play")
-    tab.wait_for_function("(first) => document.querySelector('.picture-query').innerText !== first", arg=first)
+    tab.wait_for_function(
+        "(first) => ![undefined, first].includes(document.querySelector('.picture-query')?.innerText)", arg=first
+    )
     tab.click("text=Pause")
     assert tab.locator(".player button", has_text="Play").get_attribute("aria-pressed") == "false"
     tab.click("text=Fovea")
@@ -312,3 +314,14 @@ def test_texts_that_are_composed(opened: Opener) -> None:
         "return text.getBoundingClientRect().right; }",
     )
     assert right <= tab.locator(".layer:not(.numbers) .maps").first.bounding_box()["x"]
+
+
+def test_a_page_opens_with_a_word_over_the_picture(opened: Opener, documents: dict[str, Document]) -> None:
+    """With the mean of the heads; the overview is one step away."""
+    tab = opened("opening")
+    tab.wait_for_selector(".picture-image")
+    assert name_of(tab) == ("caption.1.cross", "mean of heads")
+    assert tab.inner_text(".picture-query").startswith(documents["opening"].sites[3].queries.labels[2])
+    assert documents["opening"].opening == Opening("caption.1.cross", 2)
+    tab.keyboard.press("Escape")
+    tab.wait_for_selector(".overview")

@@ -5,12 +5,22 @@ import zlib
 import numpy as np
 import pytest
 import torch
-from demo_pages import sight_of, text_model
+from demo_pages import points_sight, sight_of, text_model
 
 from foveate.errors import UserError
 from foveate.viewer.document import Panel, TopWeights, make_document
 from foveate.viewer.page import base85
-from foveate.viewer.page.packing import _code, _decode, pack, panel_shape, precision, unpack
+from foveate.viewer.page.packing import (
+    _code,
+    _decode,
+    pack,
+    pack_points,
+    panel_shape,
+    precision,
+    unpack,
+    unpack_points,
+)
+from foveate.viewer.point_panel import kept_points, point_panel
 from foveate.viewer.sides import Side
 
 
@@ -36,6 +46,22 @@ def test_there_and_back(tokens: int, bits: int) -> None:
     (panel,) = make_document(text_model(1, "pd" if tokens > 2000 else "pfnbcdur", tokens)).sites
     assert panel_shape(panel).bits == bits
     compare(panel)
+
+
+def test_points_there_and_back() -> None:
+    points = point_panel(points_sight().sum_points()[""])
+    found = unpack_points(pack_points(points), points.weights.shape, points.grids)
+    inside = np.abs(points.places - 0.5).max(-1) <= 1
+    np.testing.assert_allclose(found.places[inside], points.places[inside], atol=2e-5)
+    within(found.weights, points.weights, precision(16))
+    with pytest.raises(UserError, match="the page is damaged"):
+        unpack_points(pack_points(points), (2, 5, 7), points.grids)
+
+
+def test_a_page_has_the_points_of_the_smallest_sites() -> None:
+    assert kept_points({"large": 70, "small": 10, "medium": 30}, 50) == {"small", "medium"}
+    assert kept_points({"large": 70}, 70) == {"large"}
+    assert kept_points({"large": 70}, 69) == set()
 
 
 @pytest.mark.parametrize("keys", [300, 65_537, 70_001])

@@ -11,7 +11,7 @@ from torch import nn
 from foveate.attention import causal
 from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
-from foveate.sight import look
+from foveate.sight.measured_look import measured_look
 from foveate.viewer.protocol import Input, InputKind, LookResult
 
 HEADS = 3
@@ -45,14 +45,14 @@ class FakeViewer:
         self.before: Callable[[Input], None] = lambda given: None
         self.seen: dict[str, LookResult] = {}
 
-    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> LookResult:
+    def look(self, given: Input, most: int, sites: Sequence[str] | None = None, measure: str = "weights") -> LookResult:
         self.before(given)
         words = given.split() if isinstance(given, str) else [given.name, *map(str, given.data)]
         if len(words) > most:
             raise UserError(f"the text has {len(words)} tokens, but at most {most} are looked at")
         random = torch.Generator().manual_seed(len(words))
-        with torch.inference_mode(), look(self.model, sites) as sight:
-            self.model(torch.randn(1, len(words), 9, generator=random))
+        x = torch.randn(1, len(words), 9, generator=random)
+        sight, _ = measured_look(self.model, lambda: self.model(x), measure, sites)
         name = given if isinstance(given, str) else given.name
         self.seen[name] = LookResult(sight, dict.fromkeys(sight.sites, words), name[:100], [self.name])
         return self.seen[name]

@@ -141,7 +141,7 @@ def test_heads_are_removed_and_brought_back(served: Serve, opened: Opener) -> No
     client = served()
     original = client.viewer.look
 
-    def answering(given: Input, most: int, sites: Any = None) -> LookResult:
+    def answering(given: Input, most: int, sites: Any = None, measure: str = "weights") -> LookResult:
         found = original(given, most, sites)
         mean = float(found.sight["layers.1"].weights().square().mean())
         return replace(found, notes=[*found.notes, f"Output: {mean:.6f}"])
@@ -270,7 +270,7 @@ def test_a_picture_has_no_weights_of_another_query(served: Serve, opened: Opener
     client, late = served("image"), []
     read = client.viewer.look
 
-    def pictured(given: Input, most: int, sites: Sequence[str] | None = None) -> LookResult:
+    def pictured(given: Input, most: int, sites: Sequence[str] | None = None, measure: str = "weights") -> LookResult:
         seen = read(given, most)
         image = Image.of(np.arange(3 * 34 * 34).reshape(34, 34, 3) % 251, 17, 17)
         return replace(seen, tokens=dict.fromkeys(seen.sight.sites, image))
@@ -279,6 +279,7 @@ def test_a_picture_has_no_weights_of_another_query(served: Serve, opened: Opener
     tab = opened(client)
     tab.set_input_files("#given", {"name": "a.png", "mimeType": "image/png", "buffer": bytes(288)})
     tab.wait_for_selector(".thumb canvas.painted")
+    tab.click(".back")  # the page opens on the picture
     tab.click('.thumb[data-site="0"][data-head="0"]')
     tab.wait_for_selector(".picture-main .note:has-text('Brightest patch')")
     weights = tab.locator(".picture-weights")

@@ -18,11 +18,12 @@ import torch
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 
 import explorer_load
+from demo_pages import points_sight
 from served_model import HEADS, Client, FakeViewer, Serve
 
 from foveate.errors import UserError
 from foveate.viewer.document import NEGLIGIBLE
-from foveate.viewer.protocol import ContinuedText, File
+from foveate.viewer.protocol import ContinuedText, File, LookResult
 from foveate.viewer.server import Address, tiles
 from foveate.viewer.server.serving import listen
 
@@ -423,3 +424,36 @@ def test_a_pair_of_which_one_failed_says_why(served: Serve) -> None:
     names = [client("POST", "/looks", {"text": text(count)}).json["id"] for count in (5, 7)]
     answer = client.wait(f"/looks/{'~'.join(names)}")
     assert answer.json == {"message": "the text has 7 tokens, but at most 6 are looked at"}
+
+
+def test_points_are_those_of_the_sight(client: Client) -> None:
+    sight = points_sight()
+    client.viewer.look = lambda given, most, measure: LookResult(sight, {}, "points", [])  # type: ignore[method-assign]
+    address = client.look("a boat")
+    (site,) = client.get(address).json["sites"]
+    assert (site["points"], site["grids"]) == (6, [[8, 8], [4, 4]])
+    numbers = np.frombuffer(client.get(f"{address}/points/0/1?rows=2,4").body, np.float32).reshape(3, 2, 6)
+    points = sight[""].points(heads=[1], queries=[2, 3])
+    assert np.array_equal(numbers[:2], np.moveaxis(points.places[0, 0].numpy(), -1, 0))
+    assert np.array_equal(numbers[2], points.weights[0, 0])
+    answer = client.get(f"{address}/points/0/1?rows=4,6")
+    assert (answer.status, answer.json) == (422, {"message": "there are no queries 4 to 6 among 5"})
+
+
+def test_other_measures_are_looks_of_their_own(client: Client) -> None:
+    name = client("POST", "/looks", {"text": text(23), "measure": "values"}).json["id"]
+    head = client.wait(f"/looks/{name}").json
+    assert {site["shows"] for site in head["sites"]} == {"values"}
+    norms = client.viewer.seen[text(23)].sight["layers.1"]
+    numbers = np.frombuffer(client.get(f"/looks/{name}/tile/1/2?rows=9,20&columns=3,8&size=11,5").body, np.float32)
+    assert np.allclose(numbers.reshape(11, 5), norms.weights()[0, 2, 9:20, 3:8], atol=1e-6)
+    answer = client("POST", "/looks", {"text": text(23), "measure": "sizes"})
+    known = "weights, without-sinks, values, gradients, relevance"
+    assert (answer.status, answer.json) == (400, {"message": f"measure must be one of {known}"})
+    name = client("POST", "/looks", {"text": text(23), "measure": "relevance"}).json["id"]
+    assert "no answer with a probability" in client.wait(f"/looks/{name}").json["message"]
+
+
+def test_a_site_without_points_says_so(client: Client) -> None:
+    answer = client.get(f"{client.look(text(23))}/points/0/0?rows=0,5")
+    assert (answer.status, answer.json) == (422, {"message": "layers.0 looks at no points"})

@@ -12,7 +12,8 @@ from torch import nn
 
 from foveate import look
 from foveate.errors import UserError
-from foveate.sight import Windows
+from foveate.sight import Sight, Windows
+from foveate.sight.measured_look import RelevanceMap
 from foveate.viewer.protocol import LookResult
 from foveate.viewer.server.session_cache import AnswerCache, Session, SessionCache
 from foveate.viewer.server.worker import Busy, Worker
@@ -52,6 +53,12 @@ def test_a_mask_counts_once() -> None:
         model(torch.randn(1, 1, 13, 3))
     assert len(sight.sites) == 2
     assert Session(LookResult(sight, {}, "masked")).size == 2 * (13 + 13) * 3 * 4 + 13 * 13
+
+
+def test_the_size_of_whole_maps() -> None:
+    """Relevance is kept whole, and has no calls."""
+    whole = RelevanceMap("layers.*", torch.rand(1, 1, 13, 11))
+    assert Session(LookResult(Sight({whole.name: whole}, []), {}, "relevance")).size == 13 * 11 * 4
 
 
 @pytest.mark.parametrize(("size", "kept"), [(7, 49), (12, 16)])

@@ -145,3 +145,18 @@ def test_a_sink_is_one_more_place_of_the_entropy() -> None:
     found, _ = tiles.compute_overview(sight[""])
     assert np.allclose(found, sight[""].entropy()[0].mean(1), rtol=1e-5)
     assert np.allclose(make_document(sight).sites[0].entropy, found, rtol=1e-5)
+
+
+def test_the_entropy_of_a_part_is_that_of_its_shares() -> None:
+    """Also where the whole map has sinks, which are in no part."""
+
+    class Sinks(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return attend(x, x, x, select=Soft(torch.tensor([[0.5]])))
+
+    with torch.inference_mode(), look(model := Sinks()) as sight:
+        model(torch.randn(1, 1, 13, 3))
+    for part in sight.part({"*": {"before": 6, "behind": 7}}):
+        found, _ = tiles.compute_overview(part)
+        np.testing.assert_allclose(found, part.entropy()[0].mean(-1), rtol=1e-5)
+        assert found[0] > 1  # nats, of 6 or 7 keys

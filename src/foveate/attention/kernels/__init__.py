@@ -12,7 +12,7 @@ from operator import attrgetter
 import torch
 
 from foveate.attention.call import Call
-from foveate.attention.kernels import blocked, eager, points, sdpa
+from foveate.attention.kernels import blocked, eager, points, rows, sdpa
 from foveate.attention.kernels.precision import in_half, in_single_precision
 from foveate.attention.points import PointScore
 from foveate.attention.selection import Attended, Soft
@@ -36,7 +36,9 @@ NEEDS = {
     f"{FEW_KEYS} keys, half precision without gradients, or another device than a CPU",
     "score": "a score that is not a dot product",
     "points": "points of feature maps",
+    "hidden places": "points of feature maps with a mask",
     "selection": "a selection other than soft",
+    "kept weights": "a selection with a state, or with weights that do not follow from the scores",
     "sinks": "sinks in the softmax",
     "bias": "a bias",
     "bias gradient": "the gradient of a bias",
@@ -73,7 +75,8 @@ TABLE = (
         only=frozenset({"points"}),
     ),
     Kernel("eager", eager.attend, frozenset(NEEDS) - {"large"}),
-    Kernel("blocked", blocked.attend, frozenset(NEEDS) - {"selection", "sinks"}),
+    Kernel("blocked", blocked.attend, frozenset(NEEDS) - {"selection", "kept weights", "sinks"}),
+    Kernel("rows", rows.attend, frozenset(NEEDS) - {"points", "hidden places", "kept weights"}),
 )
 
 
@@ -86,11 +89,14 @@ def needs(call: Call) -> set[str]:
     few_keys = call.keys.shape[-2] <= FEW_KEYS and call.keys.shape[-2:].numel() < 1024
     most = 2 * FEW_QUERIES if call.keys.mT.is_contiguous() else FEW_QUERIES
     few = few_keys if learning else not in_half(call) and (few_keys or call.queries.shape[-2] <= most)
+    other = not isinstance(call.select, Soft)
     has = {
         "many": not few or not on_cpu,
         "points": isinstance(call.score, PointScore),
+        "hidden places": isinstance(call.score, PointScore) and call.mask is not None,
         "score": call.score.scale(call.queries.shape[-1]) is None,
-        "selection": not isinstance(call.select, Soft),
+        "selection": other,
+        "kept weights": other and (call.select.keeps_weights or call.state is not None),
         "sinks": call.select.sinks is not None,
         "bias": call.bias is not None,
         "bias gradient": grad and any(map(_requires_grad, bias_tensors)),

@@ -16,7 +16,7 @@ from torch import Tensor
 from foveate.attention import scratch
 from foveate.attention.autocast import without_autocast
 from foveate.attention.call import Call
-from foveate.attention.kernels.recompute import SavedCall
+from foveate.attention.kernels.recompute import SavedCall, draw_seed
 from foveate.attention.selection import Attended
 
 BLOCK = 2**21
@@ -28,7 +28,7 @@ def attend(call: Call) -> Attended:
     queries, keys, values = (part.expand(*leading, *part.shape[-2:]) for part in (call.queries, call.keys, call.values))
     read = call.score.tensors() + (() if call.bias is None else call.bias.tensors())
     learned = list({id(part): part for part in read if part.requires_grad}.values())  # each has one gradient
-    seed = _seed(call.generator) if call.dropout else 0
+    seed = draw_seed(call.generator) if call.dropout else 0
     output, log_sum_exp = _Blocked.apply(call, seed, queries, keys, values, *learned)  # type: ignore[no-untyped-call]
     return Attended(output, log_sum_exp)
 
@@ -186,8 +186,3 @@ class _Backward(_Blocks):
         for total, part in zip(totals, found, strict=True):
             if part is not None:  # the score does not depend on it
                 total += part
-
-
-def _seed(generator: torch.Generator | None) -> int:
-    device = "cpu" if generator is None else generator.device
-    return int(torch.randint(2**62, (), generator=generator, device=device))

@@ -4,14 +4,12 @@ Every other kernel is tested against it.
 """
 
 from foveate.attention.call import Call
-from foveate.attention.selection import Attended, log_sum_exp, with_sinks
+from foveate.attention.selection import Attended, log_sum_exp
 
 
 def attend(call: Call) -> Attended:
     scores = call.scores()
     attended = call.select.select(scores, call.values, call.dropout, call.state, call.generator)
     if call.full:
-        if call.select.sinks is not None:
-            scores = with_sinks(scores, call.select.sinks)
-        attended.log_sum_exp = log_sum_exp(scores).expand(*call.leading, -1)
+        attended.log_sum_exp = log_sum_exp(scores, call.select.sinks).expand(*call.leading, -1)
     return attended

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from foveate.attention.autocast import WITH_AUTOCAST
+from foveate.accelerator import NO_AUTOCAST
 from foveate.attention.call import Call
 
 
@@ -25,7 +25,7 @@ class SavedCall:
         nothing = call.queries.new_empty(0, 0)
         device = call.queries.device.type
         autocast: Callable[[], AbstractContextManager[object]] = nullcontext
-        if device in WITH_AUTOCAST:  # not on the meta device
+        if device not in NO_AUTOCAST:
             kind, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
             autocast = partial(torch.autocast, device, kind, enabled)
         return cls(replace(call, queries=nothing, keys=nothing, values=nothing), autocast)
@@ -37,3 +37,9 @@ class SavedCall:
 
     def with_tensors(self, queries: Tensor, keys: Tensor, values: Tensor) -> Call:
         return replace(self.call, queries=queries, keys=keys, values=values)
+
+
+def draw_seed(generator: torch.Generator | None) -> int:
+    """A seed with which both passes draw the same random numbers."""
+    device = "cpu" if generator is None else generator.device
+    return int(torch.randint(2**62, (), generator=generator, device=device))

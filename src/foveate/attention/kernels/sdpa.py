@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from foveate.attention.autocast import WITH_AUTOCAST
+from foveate.accelerator import NO_AUTOCAST
 from foveate.attention.call import Call
 from foveate.attention.kernels.recompute import SavedCall
 from foveate.attention.masks import Causal
@@ -56,7 +56,7 @@ def _in_the_type_of_autocast(call: Call) -> Call:
 
 
 def _autocasts(device: torch.device) -> bool:
-    return device.type in WITH_AUTOCAST and torch.is_autocast_enabled(device.type)
+    return device.type not in NO_AUTOCAST and torch.is_autocast_enabled(device.type)
 
 
 class _InBlocks(torch.autograd.Function):

@@ -5,15 +5,27 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import PIL.Image
 
 from foveate.data.dataset import Dataset
-from foveate.data.images.boxes import Box, annotated, find_image
-from foveate.data.images.coco import CocoFile, CocoImage, CocoKeypoints, CocoPose, Id
+from foveate.data.images.boxes import annotated
+from foveate.data.images.coco import CocoFile, CocoImage, CocoKeypoints, CocoPose, Id, coco_parts, find_image
 from foveate.data.images.decoding import DamagedImage
+from foveate.data.images.voc import Box
+from foveate.data.layout import DataLayout
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
+
+POSED: tuple[DataLayout[Any], ...] = (
+    DataLayout(
+        "COCO keypoints",
+        "annotations/person_keypoints_train2017.json, person_keypoints_val2017.json, train2017/, val2017/",
+        lambda folder: coco_parts(folder, r"\w*keypoints"),
+    ),
+)
+"""The layouts with parts; each part is a file."""
 
 MARGIN = 0.1
 """An object that is cut out keeps this share of its box around it, on each side."""

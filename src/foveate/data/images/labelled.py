@@ -1,7 +1,7 @@
 """Labelled images: folders of classes, a table of paths, or arrays of a named source, as 8-bit pixels in memory."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -13,7 +13,7 @@ from PIL import ImageOps
 from foveate.data.dataset import Dataset, Example, without_empty
 from foveate.data.folders import class_folders, files_below, listed_file
 from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, in_8_bits, read_image, turn_upright
-from foveate.data.table import IMAGE, LABEL, Column, read_table
+from foveate.data.table import IMAGE, LABEL, Column, DataTable
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 from foveate.limits import check_file
@@ -111,7 +111,7 @@ def labelled_images(paths: Paths, label: Column = LABEL) -> Dataset[LabelledImag
     examples = _of_folder(paths[0]) if lines is None else _of_table(paths[0], label, lines)
     if not examples:
         raise UserError(f"{paths[0]}: there is no labelled image in it")
-    return Dataset(paths[0].name or str(paths[0]), examples, "images", [_count(examples)], lines)
+    return Dataset(paths[0].name or str(paths[0]), examples, "images", [_count], lines)
 
 
 def unlabelled_images(paths: Sequence[Path]) -> Dataset[LabelledImage]:
@@ -133,10 +133,10 @@ def images_of_arrays(name: str, pixels: np.ndarray, labels: Sequence[str]) -> Da
         return lambda: PIL.Image.fromarray(pixels[number])
 
     examples = [LabelledImage(f"image {n + 1}", label, reader(n)) for n, label in enumerate(labels)]
-    return Dataset(name, examples, "images", [_count(examples)])
+    return Dataset(name, examples, "images", [_count])
 
 
-def _count(examples: Sequence[LabelledImage]) -> str:
+def _count(examples: Iterable[LabelledImage]) -> str:
     """Like "300 cat, 200 dog and 3 labels more"."""
     counts = Counter(example.label for example in examples)
     shown = ", ".join(f"{counts[label]:,} {label}" for label in sorted(counts)[:5])
@@ -157,11 +157,11 @@ def _of_folder(folder: Path) -> list[LabelledImage]:
 
 def _of_table(path: Path, column: Column, lines: list[int | None]) -> list[LabelledImage]:
     examples, labels = [], dict[Path, str]()
-    for row in without_empty(read_table(path, (IMAGE, column)), lines):
+    for row in without_empty(DataTable(path, (IMAGE, column)), lines):
         name, label = row.cells
-        file = listed_file(path.parent, name, f"{path}, line {row.line}")
+        file = listed_file(path.parent, name, f"{path}, {row.place}")
         if (other := labels.setdefault(file, label)) != label:
-            raise UserError(f"{path}, line {row.line}: {file} has the label '{label}', but '{other}' before")
+            raise UserError(f"{path}, {row.place}: {file} has the label '{label}', but '{other}' before")
         examples.append(image_of_file(file, label))
     return examples
 

@@ -11,16 +11,15 @@ import PIL.Image
 
 from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
-from foveate.data.images.decoding import DamagedImage, read_image, read_sizes, turn_upright
+from foveate.data.images.decoding import DamagedImage, read_image, turn_upright
 from foveate.data.images.labelled import images_below
+from foveate.data.images.mask_layouts import MASKED, UNLABELLED, MaskedFiles, check_sizes, read_mask
+from foveate.data.layout import read_by
 from foveate.data.text.files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 
 IMAGES, MASKS, LABELS = "images", "masks", "labels.txt"
 """What a folder holds."""
-
-UNLABELLED = 255
-"""The number of a pixel without a label, as in Pascal VOC."""
 
 
 @dataclass(frozen=True)
@@ -57,44 +56,56 @@ def masked_images(paths: Paths) -> Dataset[MaskedImage]:
     """A folder with images in `images`, and in `masks` a PNG file of the same name for each, whose pixels are class
     numbers, or entries of a palette; 255 is not a class. `labels.txt` has the name of each class, one a line from 0 on.
 
+    Files of the layouts `MASKED` are read too.
+
     Raises UserError for anything else, and for masks of another size than their image.
     """
     paths = as_paths(paths)
-    if len(paths) != 1 or not (paths[0] / IMAGES).is_dir() or not (paths[0] / MASKS).is_dir():
-        given = ", ".join(map(str, paths))
-        raise UserError(f"images with labelled pixels are one folder with {IMAGES}/ and {MASKS}/ in it, not {given}")
-    (folder,) = paths
-    files = images_below(folder / IMAGES)
+    if len(paths) != 1:
+        raise UserError(f"images with labelled pixels are one folder or one file; {len(paths)} were given")
+    (path,) = paths
+    listed = read_by(MASKED, path)
+    files, masks, labels = _of_folder(path) if listed is None else listed
     if not files:
-        raise UserError(f"{folder / IMAGES}: there is no image in it")
-    masks = [_mask_of(file, folder) for file in files]
-    counts, present = np.zeros(UNLABELLED, np.int64), []
-    for mask in map(read_mask, masks):
+        raise UserError(f"{path}: there is no image in it")
+    counts, present, damaged = np.zeros(UNLABELLED, np.int64), list[list[int]](), list[str]()
+    readable = []
+    for file, own_mask in zip(files, masks, strict=True):
+        try:
+            mask = own_mask()
+        except DamagedImage as error:
+            damaged.append(str(error))
+            continue
         own = np.bincount(mask[mask != IGNORE], minlength=UNLABELLED)
+        readable.append((file, own_mask))
         present.append(np.flatnonzero(own).tolist())
         counts += own
+    if not readable:
+        raise UserError(f"{path}: none of the {len(files):,} images can be read, the first because {damaged[0]}")
     most = int(np.flatnonzero(counts).max(initial=-1))
-    labels = _labels(folder, most)
+    labels = labels or _labels(path, most)
+    if most >= len(labels):
+        raise UserError(f"{path}: {len(labels)} classes have names, but the masks have class {most}")
     examples = [
-        MaskedImage(
-            str(file), labels, _reader(file), partial(read_mask, mask), file=file, present=tuple(labels[n] for n in own)
-        )
-        for file, mask, own in zip(files, masks, present, strict=True)
+        MaskedImage(str(file), labels, _reader(file), mask, file=file, present=tuple(labels[n] for n in own))
+        for (file, mask), own in zip(readable, present, strict=True)
     ]
     shares = ", ".join(
         f"{name} {share:.1%}" for name, share in zip(labels, counts / max(1, counts.sum()), strict=False)
     )
-    return Dataset(folder.name or str(folder), examples, "images", [f"{len(labels)} labels: {shares}"])
+    notes = [f"{len(labels)} labels: {shares}"]
+    if damaged:
+        notes.append(f"left out: {len(damaged):,} that cannot be read, the first because {damaged[0]}")
+    return Dataset(path.name or str(path), examples, "images", notes)
 
 
-def read_mask(path: Path) -> np.ndarray:
-    """The class of each pixel (h, w). Raises UserError for a file that has no class numbers."""
-    image = read_image(path)
-    if image.mode not in ("L", "P", "1"):
-        raise UserError(f"{path} is not a mask: it must have one number for each pixel, or a palette, not colours")
-    numbers = np.array(image, np.int64)
-    numbers[numbers == UNLABELLED] = IGNORE
-    return numbers
+def _of_folder(folder: Path) -> MaskedFiles:
+    if not (folder / IMAGES).is_dir() or not (folder / MASKS).is_dir():
+        raise UserError(f"images with labelled pixels are one folder with {IMAGES}/ and {MASKS}/ in it, not {folder}")
+    files = images_below(folder / IMAGES)
+    if not files:
+        raise UserError(f"{folder / IMAGES}: there is no image in it")
+    return MaskedFiles(files, [partial(read_mask, _mask_of(file, folder)) for file in files], ())
 
 
 def _reader(file: Path) -> Callable[[], PIL.Image.Image]:
@@ -106,10 +117,7 @@ def _mask_of(file: Path, folder: Path) -> Path:
     mask = folder / MASKS / file.relative_to(folder / IMAGES).with_suffix(".png")
     if not mask.is_file():
         raise UserError(f"{file} has no mask: there is no file {mask}")
-    with suppress(DamagedImage):  # tasks leave out damaged images
-        image, own = read_sizes(file)[1], read_sizes(mask)[0]
-        if own != image:
-            raise UserError(f"{mask} has {own[0]} x {own[1]} pixels, but its image {image[0]} x {image[1]}")
+    check_sizes(file, mask)
     return mask
 
 

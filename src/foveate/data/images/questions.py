@@ -1,6 +1,6 @@
 """Questions about images: a table, or scenes of a named source."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,9 @@ import PIL.Image
 from foveate.data.dataset import Dataset, without_empty
 from foveate.data.folders import listed_file
 from foveate.data.images.decoding import read_image
-from foveate.data.table import ANSWER, IMAGE, QUESTION, read_table
+from foveate.data.images.question_layouts import ASKED_IMAGES, AskedImage
+from foveate.data.layout import read_by
+from foveate.data.table import ANSWER, IMAGE, QUESTION, DataTable
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
 
@@ -34,6 +36,8 @@ class ImageQuestion:
     """The image follows from `image`: its pixels need not be looked at to tell it from others."""
     file: Path | None = field(default=None, repr=False, compare=False)
     """The file that `read` decodes, if there is one."""
+    answers: tuple[str, ...] = ()
+    """All that people answered, where several were asked."""
 
     def content(self) -> bytes:
         text = f"{self.question}\0{self.answer}\0"
@@ -44,19 +48,38 @@ class ImageQuestion:
 
 
 def image_questions(paths: Paths) -> Dataset[ImageQuestion]:
-    """A table with `image<TAB>question<TAB>answer` on each line; paths of images are relative to its folder.
+    """A table with `image<TAB>question<TAB>answer` on each line, or a file of one of the layouts `ASKED_IMAGES`.
 
+    Paths of images in a table are relative to its folder.
     Raises UserError for anything else, and for missing images.
     """
     paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"questions are one table; {len(paths)} were given")
-    path, found, lines = paths[0], list[ImageQuestion](), list[int | None]()
-    for row in without_empty(read_table(path, (IMAGE, QUESTION, ANSWER)), lines):
-        (name, question, answer), where = row.cells, f"line {row.line} of {path.name}"
-        file = listed_file(path.parent, name, f"{path}, line {row.line}")
-        found.append(ImageQuestion(where, question, answer, partial(read_image, file), str(file), file=file))
+    path, lines = paths[0], list[int | None]()
+    if (listed := read_by(ASKED_IMAGES, path)) is not None:
+        found = [_of_layout(one) for one in listed]
+        lines = [*range(len(found))]
+    else:
+        found = _of_table(path, lines)
     if not found:
         raise UserError(f"{path}: there is no question in it")
-    images = len({one.image for one in found})
-    return Dataset(path.name, found, "questions", [f"{images:,} images"], lines)
+    return Dataset(path.name, found, "questions", [_count_images], lines)
+
+
+def _count_images(questions: Iterable[ImageQuestion]) -> str:
+    return f"{len({one.image for one in questions}):,} images"
+
+
+def _of_layout(one: AskedImage) -> ImageQuestion:
+    read, image = partial(read_image, one.file), str(one.file)
+    return ImageQuestion(one.place, one.question, one.answer, read, image, one.kind, file=one.file, answers=one.answers)
+
+
+def _of_table(path: Path, lines: list[int | None]) -> list[ImageQuestion]:
+    found = []
+    for row in without_empty(DataTable(path, (IMAGE, QUESTION, ANSWER)), lines):
+        (name, question, answer), where = row.cells, f"{row.place} of {path.name}"
+        file = listed_file(path.parent, name, f"{path}, {row.place}")
+        found.append(ImageQuestion(where, question, answer, partial(read_image, file), str(file), file=file))
+    return found

@@ -6,7 +6,9 @@ import PIL.Image
 
 from foveate.data.dataset import Dataset
 from foveate.data.images.decoding import flat, read_sizes, turn_upright
-from foveate.data.images.labelled import labelled_images
+from foveate.data.images.labelled import image_of_file, labelled_images
+from foveate.data.images.word_layouts import LISTED_WORDS
+from foveate.data.layout import read_by
 from foveate.data.table import TRANSCRIPT
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
@@ -35,7 +37,8 @@ class WordImage(Protocol):
 
 
 def word_images(paths: Paths) -> Dataset[WordImage]:
-    """A table with `image<TAB>text` on each line, or a folder with such a table, `labels.tsv`.
+    """A table with `image<TAB>text` on each line, a folder with such a table, `labels.tsv`, or one of the layouts
+    `LISTED_WORDS`.
 
     Paths of images are relative to the table's folder. Images that cannot be used, such as those that are too tall for
     a line of text, are left out, and the dataset's notes say so. Raises UserError for anything else, for missing
@@ -44,10 +47,14 @@ def word_images(paths: Paths) -> Dataset[WordImage]:
     paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"images of words are one table, image<TAB>text on each line; {len(paths)} files were given")
-    table = paths[0] / TABLE if paths[0].is_dir() else paths[0]
-    if not table.is_file():
-        raise UserError(f"there is no table {table} with image<TAB>text on each line")
-    images, found, problems = labelled_images([table], TRANSCRIPT), [], []
+    table, found, problems = paths[0], list[int](), list[str]()
+    if (listed := read_by(LISTED_WORDS, table)) is not None:
+        images = Dataset(str(table), [image_of_file(file, word) for file, word in listed], "images")
+    else:
+        table = table / TABLE if table.is_dir() else table
+        if not table.is_file():
+            raise UserError(f"there is no table {table} with image<TAB>text on each line")
+        images = labelled_images([table], TRANSCRIPT)
     for number, one in enumerate(images):
         assert one.file is not None
         try:
@@ -57,7 +64,7 @@ def word_images(paths: Paths) -> Dataset[WordImage]:
         else:
             found.append(number)
     if not found:
-        raise UserError(problems[0])
+        raise UserError(problems[0] if problems else f"{table}: there is no word in it")
     notes = [f"left out {len(problems):,}, the first because {problems[0]}"] if problems else []
     kept = images.only(found)
     return Dataset(str(table), [*kept], "images", notes, kept.lines)

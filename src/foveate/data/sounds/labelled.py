@@ -1,14 +1,16 @@
 """Sounds with a label or a transcript each: folders of classes, or a table of paths."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from foveate.data.dataset import Dataset, without_empty
-from foveate.data.folders import class_folders, files_below, listed_file
+from foveate.data.dataset import Dataset, Note, without_empty
+from foveate.data.folders import class_folders, files_below
+from foveate.data.layout import read_by
 from foveate.data.sounds.files import ENDINGS, Waveform, read_sound
-from foveate.data.table import SOUND, SPEAKER, TRANSCRIPT, read_table
+from foveate.data.sounds.layouts import SPOKEN, SpokenFile, listed_sound
+from foveate.data.table import SOUND, SPEAKER, TRANSCRIPT, DataTable
 from foveate.data.text.files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 
@@ -50,16 +52,20 @@ def labelled_sounds(
     """A folder with one folder of sounds for each class, or a table with `path<TAB>label` on each line.
 
     With `spoken`, labels are transcripts, which may stand beside the sounds of a folder: see `transcripts_beside`.
+    There may then be several folders, and the layouts `SPOKEN` are read.
     Paths of a table are relative to its folder. `name` stands for the examples in messages. Sounds that cannot be used,
     such as silent ones, and those that `problem_of` finds something wrong with, are left out, and the dataset's notes
     say so. Raises UserError for anything else, for missing files, and where no sound is left.
     """
     paths = as_paths(paths)
-    if len(paths) != 1:
+    if len(paths) != 1 and not (paths and spoken and all(path.is_dir() for path in paths)):
         raise UserError(f"labelled sounds are one folder of class folders, or one table; {len(paths)} were given")
-    (origin,) = paths
-    lines = list[int | None]()
-    files = _of_folder(origin, spoken) if origin.is_dir() else _of_table(origin, lines)
+    origin, lines, files = paths[0], list[int | None](), list[SpokenFile]()
+    for path in paths:
+        if spoken and (listed := read_by(SPOKEN, path)) is not None:
+            files += listed
+        else:
+            files += _of_folder(path, spoken) if path.is_dir() else _of_table(path, lines)
     examples, kept, problems = [], [], []
     for number, (path, label, speaker) in enumerate(files):
         try:
@@ -75,8 +81,7 @@ def labelled_sounds(
                 kept.append(number)
     if not examples:
         raise UserError(problems[0] if problems else f"{origin}: there is no labelled sound in it")
-    hours = sum(example.seconds for example in examples) / 3600
-    notes = [f"{hours:.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"]
+    notes: list[Note] = [_time]
     if problems:
         notes.append(f"left out {len(problems):,}, the first because {problems[0]}")
     places = {number: place for place, number in enumerate(kept)}
@@ -85,16 +90,21 @@ def labelled_sounds(
     return Dataset(name or origin.name or str(origin), examples, "sounds", notes, lines)
 
 
+def _time(examples: Iterable[LabelledSound]) -> str:
+    hours = sum(example.seconds for example in examples) / 3600
+    return f"{hours:.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"
+
+
 def sounds_below(folder: Path) -> list[Path]:
     """The sounds in a folder and its folders, in alphabetical order."""
     return files_below(folder, ENDINGS)
 
 
-def _of_folder(folder: Path, spoken: bool) -> list[tuple[Path, str, str]]:
+def _of_folder(folder: Path, spoken: bool) -> list[SpokenFile]:
     if spoken and (found := transcripts_beside(folder)):
-        return [(file, text, _speaker_by_folder(file)) for file, text in found]
+        return [SpokenFile(file, text, _speaker_by_folder(file)) for file, text in found]
     labelled = [(file, label) for label, own in class_folders(folder, ENDINGS) for file in own]
-    files = [(file, label, _speaker_by_name(file)) for file, label in labelled]
+    files = [SpokenFile(file, label, _speaker_by_name(file)) for file, label in labelled]
     if not files:
         raise UserError(f"{folder} has no sounds: it needs one folder for each class, with the sounds of the class")
     return files
@@ -139,9 +149,9 @@ def _speaker_by_name(file: Path) -> str:
     return speaker if mark else ""
 
 
-def _of_table(table: Path, lines: list[int | None]) -> list[tuple[Path, str, str]]:
+def _of_table(table: Path, lines: list[int | None]) -> list[SpokenFile]:
     files = []
-    for row in without_empty(read_table(table, (SOUND, TRANSCRIPT), origin=SPEAKER), lines):
+    for row in without_empty(DataTable(table, (SOUND, TRANSCRIPT), further=SPEAKER), lines):
         name, label = row.cells
-        files.append((listed_file(table.parent, name, f"{table}, line {row.line}"), label, row.origin))
+        files.append(SpokenFile(listed_sound(table.parent, name, f"{table}, {row.place}"), label, row.origin))
     return files

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from foveate.errors import UserError
-from foveate.files import check_place, written
+from foveate.files import check_ending, check_place, written
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 """Codes of sample formats. With EXTENSIBLE the code is at another place of the header."""
@@ -134,8 +134,7 @@ def decode_samples(data: memoryview, header: WaveFormat, name: str) -> Float32[n
 
 def check_wave_file(path: Path) -> None:
     """Raise UserError for a place that no sound can be written to."""
-    if path.suffix.lower() != ".wav":
-        raise UserError(f"{path} must end in .wav")
+    check_ending(path, ".wav")
     check_place(path)
 
 

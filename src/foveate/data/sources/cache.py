@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import platformdirs
@@ -21,6 +22,20 @@ def cache_folder() -> Path:
     return Path(os.environ.get("FOVEATE_CACHE") or platformdirs.user_cache_dir("foveate")).absolute()
 
 
+_fetches: ContextVar[bool] = ContextVar("fetches", default=True)
+"""Whether what is not there yet is fetched."""
+
+
+@contextmanager
+def without_fetching() -> Iterator[None]:
+    """In the block, data that were not fetched before are a UserError."""
+    before = _fetches.set(False)
+    try:
+        yield
+    finally:
+        _fetches.reset(before)
+
+
 def fetched(name: str, fetch: Callable[[Path], None], before_fetch: BeforeFetch) -> Path:
     """The folder `name` of the cache; when it is not there, `fetch` fills an empty folder that then takes its place.
 
@@ -30,6 +45,8 @@ def fetched(name: str, fetch: Callable[[Path], None], before_fetch: BeforeFetch)
     place = cache_folder() / name
     if place.is_dir():
         return place
+    if not _fetches.get():
+        raise UserError(f"{name} was not fetched yet")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with _alone(place.parent / f".{name}.lock"):

@@ -8,20 +8,29 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from foveate.data.sources.cache import fetched
 from foveate.data.sources.hub import PREFIX, HubFile, Repository, fetch_files, repository
+from foveate.data.table import ALIKE
+from foveate.data.table.records import parquet_rows
+from foveate.data.text.conversations import FIELDS
 from foveate.errors import UserError
 from foveate.files import parse_json
 
-Form = Literal["labelled", "parallel", "tagged", "prose"]
+Form = Literal["labelled", "parallel", "alike", "tagged", "prose", "rows"]
+"""What a file of text holds: "rows" are written as they are, for readers that know tables and their columns, and so are
+conversations, and pairs with a label or a score that says whether they are alike."""
 
 DATA = 8 * 2**30
 """Bytes of a data set that are fetched."""
+
+TEXT_ENDS = {"prose": "txt"}
+"""How the name of a file of text ends, where it is no table."""
 
 ENDS = (".parquet", ".jsonl", ".csv", ".tsv")
 """What is read, the first that there is."""
@@ -29,14 +38,21 @@ ENDS = (".parquet", ".jsonl", ".csv", ".tsv")
 LONGEST_LINE = 2**20
 """Characters of a line of JSON or of a field of CSV."""
 
+PAIRED = (
+    ("source", "src", "anchor", "sentence1", "premise", "query", "question"),
+    ("target", "tgt", "positive", "sentence2", "hypothesis", "answer"),
+)
+
 COLUMNS: dict[Form, tuple[tuple[str, ...], ...]] = {
     "labelled": (
         ("label", "labels", "class", "category", "sentiment"),
         ("text", "sentence", "content", "review", "document"),
     ),
-    "parallel": (("source", "src"), ("target", "tgt")),
+    "parallel": PAIRED,
+    "alike": PAIRED,
     "tagged": (("tokens", "words"), ("tags", "pos_tags", "upos", "ner_tags")),
     "prose": (("text", "content", "document", "sentence"),),
+    "rows": (),
 }
 """Usual names of the columns that each form of text needs, in order."""
 
@@ -65,15 +81,21 @@ class HubTable:
         return cls(repository(f"{PREFIX}{path}"), split or "train", tuple(filter(None, columns.split(","))))
 
 
-def hub_text(name: str, form: Form, languages: tuple[str, str] | None, announce: Callable[[str], None]) -> Path:
-    """A text file in the cache with the rows of a data set of the hub, in a form that tasks read.
+def hub_text(
+    name: str,
+    form: Form,
+    languages: tuple[str, str] | None,
+    announce: Callable[[str], None],
+    titles: Sequence[str] = (),
+) -> Path:
+    """A text file in the cache with the rows of a data set of the hub, in a form that tasks read. `titles` are what a
+    task calls the columns of "rows", which the name may list.
 
     Raises UserError, in one line, for a data set that is not there, has no table, or lacks the columns.
     """
     table = HubTable.of(name)
-    asked = json.dumps([table.split, table.columns, form, languages])
+    asked = json.dumps([table.split, table.columns, form, languages, titles])
     key = hashlib.sha256(asked.encode()).hexdigest()[:8]
-    end = {"prose": "txt"}.get(form, "tsv")
     split = table.split.replace("/", "--")
 
     def fetch(folder: Path) -> None:
@@ -84,11 +106,53 @@ def hub_text(name: str, form: Form, languages: tuple[str, str] | None, announce:
             announce(f"fetching {table.found} into {place}; see the licence on its page")
 
         files = fetch_files(table.found, "dataset", choose, DATA, tell, split)
-        rows = (row for path in sorted(p for p in files.rglob("*") if p.suffix in ENDS) for row in read_rows(path))
-        _write(folder / f"{split}.{end}", rows, table, form, languages)
+        paths = sorted(path for path in files.rglob("*") if path.suffix in ENDS)
+        rows = (row for path in paths for row in read_rows(path))
+        first = next(rows, {})
+        as_it_is = form == "rows" or (not table.columns and is_read_whole(first, form))
+        path = folder / f"{split}.{'jsonl' if as_it_is else TEXT_ENDS.get(form, 'tsv')}"
+        if as_it_is:
+            write_rows(path, chain([first], rows), table, titles)
+        else:
+            _write(path, chain([first] if first else [], rows), table, form, languages)
 
     place = fetched(f"{table.found.folder('dataset')}--text-{key}", fetch, lambda place: None)
-    return next(place.glob(f"*.{end}"))
+    return next(place.glob(f"{split}.*"))
+
+
+def is_read_whole(row: Mapping[str, Any], form: Form) -> bool:
+    """Whether a row is a conversation, or a pair with what says whether it is alike."""
+    if form == "prose":
+        return any(isinstance(row.get(name), list) for name in ("prompt", *FIELDS))
+    return form == "alike" and not row.keys().isdisjoint((ALIKE.name, *ALIKE.titles))
+
+
+def is_answered(row: Mapping[str, Any]) -> bool:
+    """Whether there is something in a row, and an answer where it is a question as SQuAD has them."""
+    answers = row.get("answers")
+    return bool(row) and not (isinstance(answers, Mapping) and answers.get("text") == [])
+
+
+def write_rows(path: Path, rows: Iterable[dict[str, Any]], table: HubTable, titles: Sequence[str]) -> None:
+    """Write JSON lines, the columns that were named by the titles of the task. Raises UserError where one is missing.
+
+    Rows without a value in one of them are left out.
+    """
+    named = dict(zip(titles, table.columns, strict=False))
+    if table.columns and len(table.columns) != len(titles):
+        wanted = ", ".join(titles)
+        raise UserError(f"{table.found}: the columns here are {wanted}, but {len(table.columns)} are named")
+    empty = True
+    with path.open("w", encoding="utf-8") as file:
+        for row in filter(is_answered, rows):
+            missing = [name for name in named.values() if _value(row, name) is None and name not in row]
+            if empty and missing:
+                raise UserError(f"{table.found} has no column {missing[0]}; it has {', '.join(map(str, row))}")
+            empty, chosen = False, {title: _value(row, name) for title, name in named.items()} or row
+            if not named or None not in chosen.values():
+                file.write(json.dumps(chosen, ensure_ascii=False, default=str) + "\n")
+    if empty:
+        raise UserError(f"{table.found} has no rows")
 
 
 def choose_files(name: str, files: Sequence[HubFile], split: str) -> list[HubFile]:
@@ -121,7 +185,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """
     try:
         if path.suffix == ".parquet":
-            yield from _parquet_rows(path)
+            yield from parquet_rows(path)
         elif path.suffix == ".jsonl":
             with path.open(encoding="utf-8") as file:
                 while line := file.readline(LONGEST_LINE + 1):
@@ -140,39 +204,6 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         raise
     except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"{path} is damaged: {' '.join(str(error).split())[:200]}") from None
-
-
-def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise UserError("Parquet files need the package pyarrow: pip install 'foveate[hub]'") from None
-    with parquet.ParquetFile(path) as file:
-        names = _class_names(file.schema_arrow.metadata or {})
-        for batch in file.iter_batches(batch_size=1000):
-            for row in batch.to_pylist():
-                yield {name: _named(value, names[name]) if name in names else value for name, value in row.items()}
-
-
-def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
-    """The names of the classes of each column, as the hub's library notes them in a Parquet file."""
-    try:
-        features = parse_json(metadata.get(b"huggingface", b"{}"), "the metadata").get("info", {}).get("features", {})
-    except (ValueError, AttributeError):
-        return {}
-    found = {}
-    for column, feature in features.items() if isinstance(features, dict) else ():
-        inner = feature.get("feature", feature) if isinstance(feature, dict) else {}
-        names = inner.get("names") if isinstance(inner, dict) else None
-        if isinstance(names, list) and all(isinstance(name, str) for name in names):
-            found[column] = names
-    return found
-
-
-def _named(value: Any, names: list[str]) -> Any:
-    if isinstance(value, list):
-        return [_named(one, names) for one in value]
-    return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
 
 
 def _write(
@@ -198,7 +229,7 @@ def _columns(row: dict[str, Any], table: HubTable, form: Form, languages: tuple[
         if missing := [column for column in table.columns if _value(row, column) is None and column not in row]:
             raise UserError(f"{table.found} has no column {missing[0]}; it has {there}")
         return list(table.columns)
-    if languages and form == "parallel":
+    if languages and form in ("parallel", "alike"):
         wanted = tuple(
             (f"translation.{language}", language, *names) for language, names in zip(languages, wanted, strict=True)
         )

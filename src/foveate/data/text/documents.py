@@ -54,14 +54,30 @@ class Paragraph(NamedTuple):
     text: str
 
 
+Turns = tuple[tuple[str, str], ...]
+"""Who says each message of a conversation, and what."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Messages that a model reads, and perhaps learns answers of."""
+
+    place: str
+    turns: Turns
+    known: int = 0
+    """Of this many messages, the first ones, no answer is learned."""
+
+
 class Passage(NamedTuple):
     """A few consecutive sentences of one paragraph; or a conversation, whose sentences are what the assistant says."""
 
     place: str
     condition: str
     sentences: tuple[str, ...]
-    messages: tuple[tuple[str, str], ...] = ()
-    """Of a conversation: who says each message, and what."""
+    messages: Turns = ()
+    """Those of a conversation."""
+    is_prompt: bool = False
+    """Whether the whole text is one to go on from."""
 
     @property
     def text(self) -> str:
@@ -71,6 +87,16 @@ class Passage(NamedTuple):
     def document(self) -> str:
         """The file, chapter or address that it is of."""
         return document_of(self.place)
+
+    @property
+    def conversation(self) -> Conversation:
+        """The messages of a conversation."""
+        return Conversation(self.place, self.messages)
+
+    @property
+    def question(self) -> Conversation | None:
+        """The same of a conversation that is to be answered; None for prose."""
+        return self.conversation if self.messages else None
 
     def content(self) -> bytes:
         """All that a model may learn from it."""

@@ -1,7 +1,9 @@
 """Lines of text as the user gives them, in files, streams and arguments; what is not text is reported with its line."""
 
+import codecs
 import gzip
 import hashlib
+import io
 import json
 import unicodedata
 import zlib
@@ -26,6 +28,9 @@ SMALL = 16 * 2**20
 
 GZIP = b"\x1f\x8b"
 """How a compressed file begins, and none that is UTF-8."""
+
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How UTF-16 begins, as Excel writes it, and no text that is UTF-8."""
 
 CATALOGUES = (".mo", ".po")
 """How the names of the gettext catalogues in a folder end."""
@@ -90,11 +95,23 @@ def file_lines(path: Path) -> Iterator[str]:
     try:
         with path.open("rb") as file:
             compressed = path.suffix.lower() == ".gz" or file.peek(2)[:2] == GZIP
-            yield from _decoded(_decompressed(file, path) if compressed else file, str(path))
+            lines = _decompressed(file, path) if compressed else file
+            yield from _decoded(_as_utf8(file, path) if file.peek(2)[:2] in UTF_16 else lines, str(path))
     except FileNotFoundError:
         raise UserError(f"there is no file {path}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _as_utf8(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The lines of a file in UTF-16, as they would be in UTF-8."""
+    text = io.TextIOWrapper(file, "utf-16", newline="\n")
+    try:
+        yield from (line.encode() for line in iter(lambda: text.readline(MOST_BYTES_OF_LINE), ""))
+    except UnicodeError as error:
+        raise UserError(f"{path} begins as UTF-16, but is damaged: {error}") from None
+    finally:
+        text.detach()
 
 
 def _decompressed(file: BinaryIO, path: Path) -> Iterator[bytes]:

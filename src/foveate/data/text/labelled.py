@@ -10,7 +10,7 @@ import numpy as np
 
 from foveate.data.dataset import without_empty
 from foveate.data.splits import COPY, within
-from foveate.data.table import LABEL, TEXT, read_table
+from foveate.data.table import LABEL, TEXT, DataTable
 from foveate.data.text.files import Paths, as_paths
 from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError
@@ -84,7 +84,8 @@ class LabelledText(StreamedText):
     def from_file(cls, path: Path | str) -> "LabelledText":
         """A file, plain or .gz, with `label<TAB>text` on each line."""
         path = Path(path)
-        return cls(path.name, lambda: _read(path))
+        table = DataTable(path, (LABEL, TEXT))
+        return cls(path.name, lambda: (row and Labelled(row.line, *row.cells) for row in table))
 
     @classmethod
     def from_paths(cls, paths: Paths) -> "LabelledText":
@@ -164,7 +165,3 @@ class LabelledText(StreamedText):
         for number, example in enumerate(self._read(), 1):
             if self._keep is None or self._keep(number):
                 yield example
-
-
-def _read(path: Path) -> Iterator[Labelled | None]:
-    return (row and Labelled(row.line, *row.cells) for row in read_table(path, (LABEL, TEXT)))

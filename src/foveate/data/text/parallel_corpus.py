@@ -13,7 +13,7 @@ import numpy as np
 from foveate.data.dataset import without_empty
 from foveate.data.gettext.catalogues import Catalogues
 from foveate.data.splits import draws, within
-from foveate.data.table import SOURCE, TARGET, read_table
+from foveate.data.table import SOURCE, TARGET, DataTable, Row
 from foveate.data.text.files import CATALOGUES, Paths, as_paths, file_lines
 from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError
@@ -82,7 +82,8 @@ class ParallelText(StreamedText):
     def from_tsv(cls, path: Path | str, name: str | None = None) -> "ParallelText":
         """One file, plain or .gz, with `source<TAB>target` on each line."""
         path = Path(path)
-        return cls(name or path.name, lambda: _read_rows(path))
+        table = DataTable(path, (SOURCE, TARGET), empty_cells=True)
+        return cls(name or path.name, lambda: map(_sides, table))
 
     @classmethod
     def from_catalogues(
@@ -226,6 +227,5 @@ def _unequal(shorter: Path, longer: Path, first_odd: int, rest: Iterable[str]) -
     )
 
 
-def _read_rows(path: Path) -> Iterator[tuple[str, str]]:
-    for row in read_table(path, (SOURCE, TARGET), empty_cells=True):
-        yield ("", "") if row is None else (row.cells[0], row.cells[1])
+def _sides(row: Row | None) -> tuple[str, str]:
+    return ("", "") if row is None else (row.cells[0], row.cells[1])

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from foveate.contracts import IGNORE, Batch, Tokenizer
-from foveate.data.ragged import Numbers, in_pieces, padded
+from foveate.data.ragged import Numbers, in_pieces, packed, padded
 from foveate.data.text.conversations import encode_conversations
 from foveate.data.text.documents import Passage
 from foveate.special_tokens import SpecialTokens
@@ -28,6 +28,35 @@ class PassageTokens(NamedTuple):
     def content(self) -> bytes:
         """All that is learned from it."""
         return self.tokens.tobytes() + self.condition.to_bytes(4, "little")
+
+
+class PackedTokens(NamedTuple):
+    """Passages that stand one behind the other in a row."""
+
+    passages: tuple[PassageTokens, ...]
+
+    @property
+    def place(self) -> str:
+        """That of the first, which is the longest."""
+        return self.passages[0].place
+
+    def content(self) -> bytes:
+        """All that is learned from them."""
+        return b"".join(passage.content() for passage in self.passages)
+
+
+class PackedPassages(Sequence[PackedTokens]):
+    """Passages in rows in which at most `most` tokens are read."""
+
+    def __init__(self, passages: Sequence[PassageTokens], most: int) -> None:
+        self._passages = passages
+        self._rows = packed(np.array([len(one.tokens) - 1 for one in passages]), most)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: int) -> PackedTokens:  # type: ignore[override]  # no slices
+        return PackedTokens(tuple(self._passages[place] for place in self._rows[row].tolist()))
 
 
 def encode_passages(
@@ -50,7 +79,8 @@ def stream_passages(
     special = tokenizer.special
     for piece in in_pieces(passages):
         if piece[0].messages:
-            rows = zip(piece, encode_conversations(piece, tokenizer), strict=True)
+            encoded = encode_conversations((passage.conversation for passage in piece), tokenizer)
+            rows = zip(piece, encoded, strict=True)
             yield from (PassageTokens(row, 0, passage.place) for passage, row in rows if len(row) <= most)
             continue
         found = tokenizer.encode([passage.text for passage in piece])

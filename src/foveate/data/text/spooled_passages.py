@@ -61,7 +61,7 @@ class SpooledPassages(Sequence[Passage]):
         if isinstance(number, slice):
             return [self[each] for each in range(len(self))[number]]
         number = range(len(self))[number]
-        place, condition, sentences, messages = parse_json(
+        place, condition, sentences, messages, is_prompt = parse_json(
             bytes(self._bytes[self._ends[number] : self._ends[number + 1]]), "a kept passage"
         )
-        return Passage(place, condition, tuple(sentences), tuple((role, text) for role, text in messages))
+        return Passage(place, condition, tuple(sentences), tuple((role, text) for role, text in messages), is_prompt)

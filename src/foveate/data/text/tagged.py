@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
+from foveate.data.layout import read_by
 from foveate.data.text.files import Paths, as_paths, read_sentences
 from foveate.data.text.labelled import question_columns
+from foveate.data.text.layouts import TAGGED, TaggedLine
 from foveate.errors import UserError
 
 
@@ -37,13 +39,19 @@ class Tagged:
 def tagged_text(paths: Paths) -> Dataset[Tagged]:
     """The sentences of one file, plain or .gz, with `word<TAB>tag` on each line; empty lines part the sentences.
 
+    Files of the layouts `TAGGED` are read too.
     Words and tags are in Unicode NFC, without surrounding space. Raises UserError for what is wrong with the file,
     which names the line, and where it holds no sentence.
     """
     paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"tagged text is one file of word<TAB>tag lines; {len(paths)} files were given")
-    return tagged_dataset(paths[0].name, _read(paths[0]))
+    listed = read_by(TAGGED, paths[0])
+    return tagged_dataset(paths[0].name, _read(paths[0]) if listed is None else map(_of_layout, listed))
+
+
+def _of_layout(sentence: list[TaggedLine]) -> Tagged:
+    return Tagged.of_pairs(sentence[0].line, [(one.word, one.tag) for one in sentence])
 
 
 def tagged_dataset(name: str, sentences: Iterable[Tagged]) -> Dataset[Tagged]:
@@ -51,11 +59,14 @@ def tagged_dataset(name: str, sentences: Iterable[Tagged]) -> Dataset[Tagged]:
     sentences = list(sentences)
     if not sentences:
         raise UserError(f"{name}: there is no sentence in it")
-    words = sum(len(sentence.words) for sentence in sentences)
     tags = {tag for sentence in sentences for tag in sentence.tags}
     different = len({word for sentence in sentences for word in sentence.words})
     question_columns(name, len(tags), "tags", different, "words", "word<TAB>tag")
-    return Dataset(name, sentences, "sentences", [f"{words:,} words", f"{len(tags)} tags"])
+    return Dataset(name, sentences, "sentences", [_count_words, f"{len(tags)} tags"])
+
+
+def _count_words(sentences: Iterable[Tagged]) -> str:
+    return f"{sum(len(sentence.words) for sentence in sentences):,} words"
 
 
 def _read(path: Path) -> Iterator[Tagged]:

@@ -54,11 +54,13 @@ class ChatForm:
     stripped: frozenset[str] = frozenset()
     """The roles whose messages lose the white space around them."""
 
-    def parts(self, messages: Sequence[Message]) -> list[ChatPart]:
-        """A chat as it is written, up to where the assistant begins or has ended.
+    def parts(self, messages: Sequence[Message], known: int = 0) -> list[ChatPart]:
+        """A chat as it is written, up to where the assistant begins or has ended; of the first `known` messages no
+        answer is learned.
 
         Raises UserError for roles that do not take turns, and for a system that has no place.
         """
+        new = [False] * known + [True] * (len(messages) - known)
         first, *rest = messages
         found = [ChatPart(self.start)]
         if first.role == "system":
@@ -74,12 +76,12 @@ class ChatForm:
             last = number + 1 == len(messages)
             behind = (self.ask if last else self.before_answer) if message.role == "user" else ""
             behind = behind or (self.end if last else self.between)
-            found += [self._said(message), ChatPart(behind)]
+            found += [self._said(message, new[number - len(messages)]), ChatPart(behind)]
         return found
 
-    def _said(self, message: Message) -> ChatPart:
+    def _said(self, message: Message, new: bool = False) -> ChatPart:
         text = message.content.strip() if message.role in self.stripped else message.content
-        return ChatPart(text, True, message.role == "assistant")
+        return ChatPart(text, True, new and message.role == "assistant")
 
     def text(self, messages: Sequence[Message]) -> str:
         """A chat as a text."""
@@ -89,13 +91,16 @@ class ChatForm:
         """The ids of a chat. Names of special tokens in messages are plain text."""
         return [token for token, _ in self.learned_tokens(tokenizer, messages)]
 
-    def learned_tokens(self, tokenizer: PublicTokenizer, messages: Sequence[Message]) -> list[tuple[int, bool]]:
-        """The ids of a chat, and whether each is to be learned: those of answers, and the sign that ends each.
+    def learned_tokens(
+        self, tokenizer: PublicTokenizer, messages: Sequence[Message], known: int = 0
+    ) -> list[tuple[int, bool]]:
+        """The ids of a chat, and whether each is to be learned: those of answers, and the sign that ends each, but of
+        the first `known` messages.
 
         Parts are encoded by themselves only where a message has the name of a special token in it, so that the ids are
         those of the whole text.
         """
-        parts = self.parts(messages)
+        parts = self.parts(messages, known)
         text = "".join(part.text for part in parts)
         names = tokenizer.signs(text, "".join(part.text for part in parts if not part.said))
         ids, places = tokenizer.spans(text, around=False)

@@ -3,7 +3,7 @@
 import json
 import typing
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from tokenizers import Tokenizer, processors
@@ -48,6 +48,11 @@ class TextTokenizer:
             if role not in roles and known:
                 roles[role] = known[0]
         return cls(public.copy(), roles, chat_settings(public))
+
+    @cached_property
+    def public(self) -> PublicTokenizer:
+        """The same tokenizer as that of a folder, which reads special tokens by name, with what is said of chats."""
+        return PublicTokenizer(self.copy(), dict(self.chat))
 
     @property
     def around_pairs(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

@@ -2,14 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from foveate.config import from_dict
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Note
 from foveate.data.folders import listed_file
 from foveate.data.text.files import Paths, as_paths
 from foveate.data.text.scripts import words_and_signs
@@ -68,8 +68,7 @@ def read_routes(paths: Paths, leave_out: Sequence[str] = (), only: Sequence[str]
         raise problems[0]
     if not found:
         raise UserError(f"{paths[0]} has no routes" + (" on these maps" if leave_out or only else ""))
-    counts = Counter(route.walk_map.name for route in found)
-    notes = [", ".join(f"{count:,} on {name}" for name, count in sorted(counts.items()))]
+    notes: list[Note] = [_count_by_map]
     notes += [f"{without} without a heading left out"] * bool(without)
     notes += [f"{len(problems)} left out, the first because of {problems[0]}"] if problems else []
     return Dataset(paths[0].name, found, "routes", notes)
@@ -152,3 +151,8 @@ def words_of(text: str) -> list[str]:
     """The words and punctuation marks of an instruction, in lower case."""
     runs = words_and_signs(text.lower())
     return [part for run in runs for part in _LETTERS_OR_DIGIT.findall(run)]
+
+
+def _count_by_map(routes: Iterable[Route]) -> str:
+    counts = Counter(route.walk_map.name for route in routes)
+    return ", ".join(f"{count:,} on {name}" for name, count in sorted(counts.items()))

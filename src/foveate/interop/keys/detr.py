@@ -9,6 +9,7 @@ from foveate.interop.key_map import KeyMap
 from foveate.interop.keys import resnet
 from foveate.interop.layout import ConfigReader, Layout, require_defaults
 from foveate.models.vision.detr import DETRConfig
+from foveate.models.vision.image_encoder import ImageBody
 
 _ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "o_proj"}
 
@@ -83,10 +84,16 @@ def key_map(config: DETRConfig) -> KeyMap:
     return KeyMap.of(file_names(config))
 
 
-def network(name: str) -> Any:
-    """The config of a preset that is a backbone."""
-    backbone = models.preset(name)
-    return models.config_class(backbone.family)(classes=1, **backbone.values)
+def network(backbone: str | ImageBody) -> Any:
+    """The config of a backbone. Raises UserError for one that is not a ResNet."""
+    if isinstance(backbone, ImageBody):
+        family, values = backbone.family, {**backbone.sizes, "classes": 1}
+    else:
+        preset = models.preset(backbone)
+        family, values = preset.family, {**preset.values, "classes": 1}
+    if family != "resnet":
+        raise UserError(f"the backbone is a {family}, but transformers' detectors that foveate writes have a ResNet")
+    return models.config_class(family)(**values)
 
 
 def read_config(values: Mapping[str, Any], where: str) -> DETRConfig:
@@ -110,8 +117,8 @@ def read_config(values: Mapping[str, Any], where: str) -> DETRConfig:
     )
 
 
-def backbone(values: Mapping[str, Any], where: str) -> str:
-    """The preset with the sizes of a file's backbone. UserError where there is none."""
+def backbone(values: Mapping[str, Any], where: str) -> str | ImageBody:
+    """The preset with the sizes of a file's backbone, or its body. UserError for another than a ResNet."""
     given = values.get("backbone_config")
     if not isinstance(given, Mapping):
         name = values.get("backbone", "resnet50")
@@ -125,7 +132,7 @@ def backbone(values: Mapping[str, Any], where: str) -> str:
         own = models.config_class("resnet")(classes=1, **preset.values)
         if (own.blocks, own.widths, own.block, own.stem) == (sizes.blocks, sizes.widths, sizes.block, "7x7"):
             return name
-    raise UserError(f"{where} has a ResNet with the depths {list(sizes.blocks)}, for which there is no preset")
+    return ImageBody.of(sizes)
 
 
 def write_config(config: DETRConfig) -> dict[str, Any]:
@@ -148,7 +155,7 @@ def write_config(config: DETRConfig) -> dict[str, Any]:
     }
 
 
-def backbone_fields(name: str, stages: list[str]) -> dict[str, Any]:
+def backbone_fields(name: str | ImageBody, stages: list[str]) -> dict[str, Any]:
     """The fields of a `config.json` that say which ResNet is read, and which of its stages."""
     return {
         "use_timm_backbone": False,

@@ -1,6 +1,7 @@
 """transformers' names for an RT-DETR: `RTDetrForObjectDetection`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from foveate import models
@@ -8,6 +9,7 @@ from foveate.errors import UserError, show_value
 from foveate.interop.key_map import KeyMap
 from foveate.interop.keys import deformable_detr, detr, resnet
 from foveate.interop.layout import ConfigReader, Layout
+from foveate.models.vision.image_encoder import ImageBody
 from foveate.models.vision.resnet import ResNetConfig
 from foveate.models.vision.rt_detr import RTDETRConfig
 
@@ -112,8 +114,8 @@ def read_config(values: Mapping[str, Any], where: str) -> RTDETRConfig:
     )
 
 
-def _backbone(values: Mapping[str, Any], levels: int, where: str) -> str:
-    """The preset with the sizes of a file's backbone. UserError where there is none."""
+def _backbone(values: Mapping[str, Any], levels: int, where: str) -> str | ImageBody:
+    """The preset with the sizes of a file's backbone, or its body. UserError for another than a ResNet."""
     given = values.get("backbone_config") or {}
     if not isinstance(given, Mapping) or given.get("model_type", "rt_detr_resnet") != "rt_detr_resnet":
         raise UserError(f"{where} has the backbone_config {show_value(given)}; foveate's are ResNets")
@@ -126,14 +128,14 @@ def _backbone(values: Mapping[str, Any], levels: int, where: str) -> str:
         own = ResNetConfig(classes=1, **preset.values)
         if (own.blocks, own.widths, own.block, own.stem) == (sizes.blocks, sizes.widths, sizes.block, "deep"):
             return name
-    raise UserError(f"{where} has a ResNet with the depths {list(sizes.blocks)}, for which there is no preset")
+    return ImageBody.of(replace(sizes, stem="deep", shortcut="pooled"))
 
 
 def write_config(config: RTDETRConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for another backbone than that of transformers."""
     network = detr.network(config.backbone)
     if (network.stem, network.shortcut) != ("deep", "pooled"):
-        raise UserError(f"the backbone is {config.backbone}, but transformers' RT-DETR has one such as resnet18-vd")
+        raise UserError("the backbone is not one such as resnet18-vd, which transformers' RT-DETR has")
     outer = [width * (resnet.EXPANSION if network.block == "bottleneck" else 1) for width in network.widths]
     levels, count = config.backbone_stages, len(outer)
     return {

@@ -11,6 +11,7 @@ from foveate.interop.keys import beit, deit, dinov2, swin, vit
 from foveate.interop.keys.image_decoders import DECODERS, DecoderLayout
 from foveate.interop.layout import ConfigReader, Layout
 from foveate.models.multimodal.vision_encoder_decoder import VisionEncoderDecoderConfig, places_width
+from foveate.models.vision.image_encoder import ImageBody
 from foveate.models.vision.swin import SwinConfig
 
 Config = VisionEncoderDecoderConfig
@@ -49,6 +50,8 @@ def encoder_layout(config: Config) -> tuple[Layout, dict[str, Any]]:
 
     Raises UserError where none can hold it.
     """
+    if isinstance(config.vision, ImageBody):
+        raise UserError(f"transformers has no such model with a {config.vision.family}: it is not written")
     family = "swin" if isinstance(config.vision, SwinConfig) else "vit"
     refusals = []
     for layout in ENCODERS.values():

@@ -17,6 +17,7 @@ from foveate.attention import causal, padding
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.models.multimodal.image_places import ImagePlaces
+from foveate.models.vision.image_encoder import Backbone
 from foveate.nn import HeadFields, MultiHeadAttention, StackConfig, TransformerStack, initialize_language_model
 
 
@@ -28,7 +29,7 @@ class CLIPConfig(HeadFields):
 
     vocabulary: FromData
     """Size of the captions' vocabulary."""
-    image_encoder: str = "resnet50"
+    image_encoder: Backbone = "resnet50"
     """The vision preset whose feature map is read."""
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""
@@ -74,21 +75,33 @@ class CLIP(nn.Module):
         self.text_output = nn.Linear(config.width, config.embedding, bias=False)
         initialize_language_model(self, config.layers)
         self.places = ImagePlaces(config.image_encoder, config.channels, config.image_size, config.image_positions)
-        self.pool = MultiHeadAttention(self.places.width, config.heads, output_width=config.embedding)
+        width = self.places.width
+        head_width = max(1, width // config.heads)
+        self.pool = MultiHeadAttention(width, config.heads, head_width=head_width, output_width=config.embedding)
         self.scale = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
 
     def forward(
         self, pixels: Float[Tensor, "B c h w"], tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"]
     ) -> Output:
         """Logits (B, B): how well each image fits each caption, a row for each image."""
-        similarity = self.embed_images(pixels) @ self.embed_captions(tokens, lengths).mT
-        return Output(self.scale.exp().clamp(max=100) * similarity)
+        return Output(self.logits(self.embed_images(pixels), self.embed_captions(tokens, lengths)))
+
+    def logits(self, images: Float[Tensor, "B E"], texts: Float[Tensor, "N E"]) -> Float[Tensor, "B N"]:
+        """How well the images of some vectors fit the captions of others."""
+        return self.scale.exp().clamp(max=100) * images @ texts.mT
 
     def embed_images(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B E"]:
         """A vector of length 1 for each image."""
         places = self.places(pixels)
         found = self.pool(places.mean(1, keepdim=True), places)
         return F.normalize(found[:, 0], dim=-1)
+
+    def embed_places(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B S E"]:
+        """A vector of length 1 for each place: that of an image of which the pooling query sees this place alone."""
+        places = self.places(pixels)
+        query = places.mean(1, keepdim=True).expand(-1, places.shape[1], -1).flatten(0, 1)[:, None]
+        alone: Tensor = self.pool(query, places.flatten(0, 1)[:, None])
+        return F.normalize(alone.unflatten(0, places.shape[:2])[:, :, 0], dim=-1)
 
     def embed_captions(self, tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B E"]:
         """A vector of length 1 for each caption, whose last token is the end token."""

@@ -100,6 +100,10 @@ class DualEncoder(nn.Module):
         """A vector of length 1 for each image."""
         return F.normalize(self.image_output(self.images(pixels).logits), dim=-1)
 
+    def embed_places(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B S E"]:
+        """A vector of length 1 for each patch: that of an image of which the pooling query sees this patch alone."""
+        return F.normalize(self.image_output(self.images.pool_each(pixels)), dim=-1)
+
     def embed_captions(self, tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B E"]:
         """A vector of length 1 for each text, whose last token is the end token, or for SigLIP padding."""
         x = self.token_embedding(tokens)

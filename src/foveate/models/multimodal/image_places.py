@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import sinusoidal_grid
-from foveate.models.vision.image_encoder import image_encoder
+from foveate.models.vision.image_encoder import Backbone, image_encoder
 
 Positions = Literal["none", "sinusoidal"]
 
@@ -22,8 +22,8 @@ class ImagePlaces(nn.Module):
     encoder: Any
     """A `foveate.contracts.GridEncoder`."""
 
-    def __init__(self, encoder: str, channels: int, image_size: int, positions: Positions) -> None:
-        """`encoder` is the name of a vision preset."""
+    def __init__(self, encoder: Backbone, channels: int, image_size: int, positions: Positions) -> None:
+        """`encoder` is the name of a vision preset, or a body."""
         super().__init__()
         self.encoder = image_encoder(encoder, channels, image_size)
         self.width = self.encoder.grid_width

@@ -16,6 +16,7 @@ from foveate.config import FromData
 from foveate.contracts import Choices, Output
 from foveate.errors import UserError, check_literals
 from foveate.models.multimodal.image_places import ImagePlaces
+from foveate.models.vision.image_encoder import Backbone
 from foveate.nn import (
     AttentiveDecoder,
     AttentiveDecoderState,
@@ -35,7 +36,7 @@ class RNNCaptionerConfig:
 
     vocabulary: FromData
     """Size of the vocabulary."""
-    image_encoder: str = "vgg19"
+    image_encoder: Backbone = "vgg19"
     """The vision preset whose feature map is described."""
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""

@@ -20,6 +20,7 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import check_literals
 from foveate.models.multimodal.image_places import ImagePlaces
+from foveate.models.vision.image_encoder import Backbone
 from foveate.nn import Dropout, Recurrent
 
 
@@ -31,7 +32,7 @@ class ShowAskConfig:
     """Size of the questions' vocabulary."""
     classes: FromData
     """How many answers there are to decide between."""
-    image_encoder: str = "resnet152"
+    image_encoder: Backbone = "resnet152"
     """The vision preset whose feature map is asked about."""
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""

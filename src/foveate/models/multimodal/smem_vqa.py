@@ -16,6 +16,7 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import at_least
 from foveate.models.multimodal.image_places import ImagePlaces
+from foveate.models.vision.image_encoder import Backbone
 from foveate.nn import Dropout
 
 
@@ -27,7 +28,7 @@ class SMemVQAConfig:
     """Size of the questions' vocabulary."""
     classes: FromData
     """How many answers there are to decide between."""
-    image_encoder: str = "googlenet"
+    image_encoder: Backbone = "googlenet"
     """The vision preset whose feature map is asked about."""
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""

@@ -17,7 +17,7 @@ from foveate.attention import sinusoidal_grid
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import check_literals
-from foveate.models.vision.image_encoder import image_encoder
+from foveate.models.vision.image_encoder import Backbone, image_encoder
 from foveate.nn import (
     DecoderStack,
     DecoderStackState,
@@ -43,7 +43,7 @@ class TransformerCaptionerConfig(HeadFields):
 
     vocabulary: FromData
     """Size of the vocabulary."""
-    image_encoder: str = "resnet101"
+    image_encoder: Backbone = "resnet101"
     """The vision preset whose feature map is described."""
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""

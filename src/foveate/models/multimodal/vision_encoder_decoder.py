@@ -9,7 +9,7 @@ BLIP       a ViT, and BERT with attention to the image (Li et al. 2022, https://
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -19,10 +19,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate import models
+from foveate.attention import sinusoidal_grid
 from foveate.attention.positions import Waves
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
+from foveate.models.vision.image_encoder import ImageBody, image_encoder
 from foveate.models.vision.swin import SwinConfig
 from foveate.models.vision.vit import ViT, ViTConfig
 from foveate.nn import (
@@ -41,7 +43,13 @@ from foveate.nn.encoder_decoder import EncoderDecoder
 from foveate.nn.feedforward import ACTIVATIONS
 from foveate.nn.norms import norm
 
-Vision = ViTConfig | SwinConfig
+Vision = ViTConfig | SwinConfig | ImageBody
+"""A body is one of another family, whose places get positions."""
+
+
+WITH_CONFIG: dict[str, dict[str, Any]] = {"vit": {"head": "none"}, "swin": {}}
+"""The families whose configs stand for themselves, as the weights of others have them, and what they are without a
+classifier."""
 
 
 @dataclass(kw_only=True)
@@ -93,6 +101,10 @@ class VisionEncoderDecoderConfig:
     activation_dropout: float = 0.0
     """Share of the inner activations of its feed-forward layers that is dropped in training."""
 
+    def __post_init__(self) -> None:
+        if isinstance(self.vision, ImageBody) and self.vision.family in WITH_CONFIG:
+            self.vision = replace(self.vision.config, **WITH_CONFIG[self.vision.family])
+
 
 class VisionEncoderDecoder(EncoderDecoder, nn.Module):
     """Encodes an image and writes a text from left to right."""
@@ -110,18 +122,21 @@ class VisionEncoderDecoder(EncoderDecoder, nn.Module):
         make_norm = norm("layer", config.epsilon)
         self.input_norm = make_norm(width) if config.input_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
-        self.decoder = DecoderStack(_block(config) for _ in range(config.decoder_layers))
+        # A body is made first, because only it knows its width.
+        body: Any = _image_encoder(config.vision) if isinstance(config.vision, ImageBody) else None
+        source = body.grid_width if isinstance(config.vision, ImageBody) else places_width(config.vision)
+        self.decoder = DecoderStack(_block(config, source) for _ in range(config.decoder_layers))
         # Post-norm blocks end with a norm already.
         self.decoder_norm = make_norm(width) if config.norm == "pre" else nn.Identity()
         self.word_layer = WordLayer(config) if config.word_layer else nn.Identity()
         self.output = nn.Linear(width, config.vocabulary, bias=config.word_layer)
-        self.connector = nn.Linear(places_width(config.vision), width) if config.connector else nn.Identity()
+        self.connector = nn.Linear(source, width) if config.connector else nn.Identity()
         initialize_language_model(self, config.decoder_layers)
         if self.token_type is not None:
             nn.init.normal_(self.token_type, std=0.02)
         if config.tie:
             tie_output(self.output, self.embedding)
-        self.image_encoder: Any = _image_encoder(config.vision)
+        self.image_encoder: Any = _image_encoder(config.vision) if body is None else body
 
     def forward(
         self,
@@ -135,9 +150,13 @@ class VisionEncoderDecoder(EncoderDecoder, nn.Module):
     def encode(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B S E"]:
         """The encoded places, row by row, behind the class tokens of the image encoder."""
         encoder = self.image_encoder
-        return self.connector(
-            encoder.encode(pixels) if isinstance(encoder, ViT) else encoder.grid(pixels).flatten(2).mT
-        )
+        if isinstance(encoder, ViT):
+            return self.connector(encoder.encode(pixels))
+        grid = encoder.grid(pixels)
+        x = self.connector(grid.flatten(2).mT)
+        if isinstance(self.config.vision, ImageBody):
+            x = x + sinusoidal_grid(grid.shape[2], grid.shape[3], x.shape[-1], device=x.device).to(x.dtype)
+        return x
 
     def start(self, pixels: Float[Tensor, "B c h w"]) -> DecoderStackState:
         places = self.encode(pixels)
@@ -187,11 +206,17 @@ class WordLayer(nn.Module):
 
 def places_width(vision: Vision) -> int:
     """The width of the places that an image encoder gives."""
+    if isinstance(vision, ImageBody):
+        with torch.device("meta"):
+            encoder: Any = _image_encoder(vision)
+        return int(encoder.grid_width)
     return vision.width if isinstance(vision, ViTConfig) else vision.width * 2 ** (len(vision.blocks) - 1)
 
 
 def _image_encoder(config: Vision) -> nn.Module:
     """The model without its classifier."""
+    if isinstance(config, ImageBody):
+        return image_encoder(config, config.config.channels, 0)
     if isinstance(config, ViTConfig):
         if config.head != "none":
             raise UserError("a vision Transformer that encodes images for a decoder has the head 'none'")
@@ -201,8 +226,8 @@ def _image_encoder(config: Vision) -> nn.Module:
     return encoder
 
 
-def _block(config: VisionEncoderDecoderConfig) -> DecoderBlock:
-    source = None if config.connector else places_width(config.vision)
+def _block(config: VisionEncoderDecoderConfig, places: int) -> DecoderBlock:
+    source = None if config.connector else places
     attention = partial(MultiHeadAttention, config.width, config.heads, dropout=config.attention_dropout)
     return DecoderBlock(
         attention(),

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Memory, causal, left_padding
+from foveate.attention import Memory, causal, left_padding, same_text
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, one_of
@@ -101,13 +102,15 @@ class CausalLanguageModel(nn.Module):
         lengths: Int[Tensor, "B"] | None = None,
         padding_side: Side = "right",
         places: Int[Tensor, "B M"] | None = None,
+        texts: Int[Tensor, "B T"] | None = None,
     ) -> Output:
         """Logits of the token after each token or of each token's label, (B, T, N), of those at given `places` alone,
         (B, M, N), or of the text's label, (B, 1, N).
 
         Padding on the right changes nothing before it, so it needs no `lengths` unless the whole text gets a label.
+        Several texts stand in one row where `texts` numbers them: each is read as if it stood alone.
         """
-        return self.predict(self.hidden(tokens, lengths, padding_side), lengths, padding_side, places)
+        return self.predict(self.hidden(tokens, lengths, padding_side, texts=texts), lengths, padding_side, places)
 
     def predict(
         self,
@@ -134,10 +137,11 @@ class CausalLanguageModel(nn.Module):
         lengths: Int[Tensor, "B"] | None = None,
         padding_side: Side = "right",
         added: Float[Tensor, "B 1 C"] | None = None,
+        texts: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T C"]:
         """The hidden states that `output` makes logits of."""
         padding = None if lengths is None or padding_side == "right" else tokens.shape[1] - lengths
-        return self.read(tokens, TextState([], padding, added))
+        return self.read(tokens, TextState([], padding, added), texts)
 
     def prefill(
         self,
@@ -171,7 +175,9 @@ class CausalLanguageModel(nn.Module):
         state = TextState(past, padding, added)
         return self.logits(self.read(tokens, state)[:, -1]), state
 
-    def read(self, tokens: Int[Tensor, "R T"], state: TextState) -> Float[Tensor, "R T C"]:
+    def read(
+        self, tokens: Int[Tensor, "R T"], state: TextState, texts: Int[Tensor, "R T"] | None = None
+    ) -> Float[Tensor, "R T C"]:
         """The hidden states of tokens after those of the state, if that has any; adds theirs to it."""
         start = state.past[0].length if state.past else 0
         mask = causal(start) if tokens.shape[1] > 1 else None
@@ -181,9 +187,18 @@ class CausalLanguageModel(nn.Module):
             mask = real if mask is None else mask & real
             columns = torch.arange(start, start + tokens.shape[1], device=tokens.device)
             places = (columns - state.padding[:, None]).clamp(min=0)
+        elif texts is not None:
+            mask, places = causal() & same_text(texts), places_within(texts)
         x = self.embedding(tokens)
         x = x * self.config.width**0.5 if self.config.scale_embeddings else x
         return self.stack(x if state.added is None else x + state.added, mask, places, state.past or None)
+
+
+def places_within(texts: Int[Tensor, "R T"]) -> Int[Tensor, "R T"]:
+    """The place of each token in its text, of texts that stand one behind the other in a row."""
+    columns = torch.arange(texts.shape[1], device=texts.device)
+    first = F.pad(texts[:, 1:] != texts[:, :-1], (1, 0), value=True)
+    return columns - torch.where(first, columns, 0).cummax(1).values
 
 
 def align_right(tokens: Int[Tensor, "B T"], padding: Int[Tensor, "B"]) -> Int[Tensor, "B T"]:

@@ -55,17 +55,19 @@ class GPT(CausalLanguageModel):
         lengths: Int[Tensor, "B"] | None = None,
         padding_side: Side = "right",
         places: Int[Tensor, "B M"] | None = None,
+        texts: Int[Tensor, "B T"] | None = None,
         condition: Int[Tensor, "B"] | Float[Tensor, "B C"] | None = None,
     ) -> Output:
         """Logits of the token after each token or of each token's label, (B, T, N), of those at given `places` alone,
         (B, M, N), or of the text's label, (B, 1, N).
 
-        Padding on the right needs no `lengths`, unless the whole text gets a label.
+        Padding on the right needs no `lengths`, unless the whole text gets a label. `texts` are those of
+        `CausalLanguageModel.forward`; all of a row have its condition.
         """
         if self.training and condition is not None and not condition.is_floating_point():
             dropped = torch.rand(condition.shape, device=condition.device) < self.config.condition_dropout
             condition = condition.masked_fill(dropped, 0)
-        hidden = self.hidden(tokens, lengths, padding_side, self._vectors(condition, tokens.shape[0]))
+        hidden = self.hidden(tokens, lengths, padding_side, self._vectors(condition, tokens.shape[0]), texts)
         return self.predict(hidden, lengths, padding_side, places)
 
     def prefill(

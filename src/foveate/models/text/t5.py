@@ -13,7 +13,7 @@ from typing import Any, Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import BucketedPosition, Dot, Mask, padding
+from foveate.attention import BucketedPosition, Dot, Mask, Memory, padding
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import check_literals
@@ -109,10 +109,17 @@ class T5(EncoderDecoder, nn.Module):
         mask = padding(source_lengths)
         return self.decode(target, self.encode(source, mask), mask)
 
-    def decode(self, target: Int[Tensor, "B T"], encoded: Float[Tensor, "B S C"], source_mask: Mask) -> Output:
-        """Logits of the token after each target token, of a source that was encoded."""
+    def decode(
+        self,
+        target: Int[Tensor, "B T"],
+        encoded: Float[Tensor, "B S C"],
+        source_mask: Mask,
+        past: list[Memory] | None = None,
+    ) -> Output:
+        """Logits of the token after each target token, of a source that was encoded; `past` gets its keys and
+        values."""
         x = self.dropout(self.target_embedding(target))
-        return Output(self._logits(self.decoder(x, encoded, source_mask, self.target_distances)))
+        return Output(self._logits(self.decoder(x, encoded, source_mask, self.target_distances, past)))
 
     def encode(self, source: Int[Tensor, "B S"], mask: Mask) -> Float[Tensor, "B S C"]:
         """The output of the encoder."""

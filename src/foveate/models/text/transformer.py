@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, RelativePosition, padding, window
+from foveate.attention import Mask, Memory, RelativePosition, padding, window
 from foveate.attention.positions import Waves
 from foveate.config import FromData
 from foveate.contracts import Output
@@ -31,6 +31,7 @@ from foveate.nn import (
     word_embeddings,
 )
 from foveate.nn.encoder_decoder import EncoderDecoder
+from foveate.nn.named_weighings import WEIGHINGS, WeighingName
 from foveate.nn.positions import Positioned, Unpositioned
 
 
@@ -64,6 +65,9 @@ class TransformerConfig(HeadFields):
     """Share of attention weights that is dropped in training."""
     activation_dropout: float = 0.0
     """Share of the inner activations of feed-forward layers that is dropped in training."""
+    weights: WeighingName = "softmax"
+    """How scores become weights: sigmoid decides each key by itself (Ramapuram et al. 2024); sparsemax (Martins and
+    Astudillo 2016) and entmax, between it and the softmax (Peters et al. 2019), leave out most keys."""
     positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
     """Positions as sine waves of any length, as a learned table, or as a learned bias for each head and distance."""
     waves: Waves = "interleaved"
@@ -121,9 +125,16 @@ class Transformer(EncoderDecoder, nn.Module):
         source_mask = padding(source_lengths)
         return self.decode(target, self.encode(source, source_mask), source_mask)
 
-    def decode(self, target: Int[Tensor, "B T"], encoded: Float[Tensor, "B S C"], source_mask: Mask) -> Output:
-        """Logits of the token after each target token, of a source that was encoded."""
-        x = self.decoder(self._embed_target(target), encoded, source_mask, self.target_distances)
+    def decode(
+        self,
+        target: Int[Tensor, "B T"],
+        encoded: Float[Tensor, "B S C"],
+        source_mask: Mask,
+        past: list[Memory] | None = None,
+    ) -> Output:
+        """Logits of the token after each target token, of a source that was encoded; `past` gets its keys and
+        values."""
+        x = self.decoder(self._embed_target(target), encoded, source_mask, self.target_distances, past)
         return Output(self._logits(x))
 
     def encode(self, source: Int[Tensor, "B S"], mask: Mask) -> Float[Tensor, "B S C"]:
@@ -169,7 +180,7 @@ def _positions(config: TransformerConfig) -> tuple[Positioned | Unpositioned, Re
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:
-    return attention_layer(config, config.attention_dropout)
+    return attention_layer(config, config.attention_dropout, WEIGHINGS[config.weights])
 
 
 def _feedforward(config: TransformerConfig) -> FeedForward:

@@ -172,6 +172,7 @@ FAMILIES = (
             ),
             "rt-detr-resnet50": (42_923_884, "50-layer ResNet and 6 layers"),
             "rt-detr-tiny": (1_810_632, "14-layer ResNet and 3 layers of width 96, 25 queries, denoising"),
+            "rt-detr-lite0": (1_531_678, "EfficientNet-Lite0 and 3 layers of width 96, 100 queries, places learn too"),
         },
     ),
     Family(

@@ -60,7 +60,11 @@ class ConvNeXt(nn.Module):
             self.reductions.append(nn.Sequential(*parts))
             self.stages.append(nn.Sequential(*(block(outer, scale, next(rates)) for _ in range(count))))
             width = outer
-        self.grid_width, self.stride = width, config.patch * 2 ** (len(config.blocks) - 1)
+        self.grid_widths, self.grid_width, self.stride = (
+            config.widths,
+            width,
+            config.patch * 2 ** (len(config.blocks) - 1),
+        )
         self.norm = nn.LayerNorm(width, eps=config.epsilon)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(width, config.classes)
@@ -76,11 +80,16 @@ class ConvNeXt(nn.Module):
 
     def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
         """The last feature map."""
+        return self.grids(pixels)[-1]
+
+    def grids(self, pixels: Float[Tensor, "B c h w"]) -> list[Float[Tensor, "B _ _ _"]]:
+        """The feature map of each stage, `grid_widths` channels wide."""
         at_least_pixels(self.stride, pixels)
-        x = pixels
+        x, found = pixels, []
         for reduction, stage in zip(self.reductions, self.stages, strict=True):
             x = stage(reduction(x))
-        return x
+            found.append(x)
+        return found
 
 
 class Branch(nn.Module):

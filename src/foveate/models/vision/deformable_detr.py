@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from foveate.config import FromData
 from foveate.errors import UserError, check_literals
 from foveate.models.vision.detections import Detections, detections
-from foveate.models.vision.image_encoder import fix_norms, image_encoder
+from foveate.models.vision.image_encoder import Backbone, feature_maps, feature_widths, fix_norms, image_encoder
 from foveate.nn import (
     DeformableAttention,
     DeformableBlock,
@@ -45,13 +45,13 @@ class DeformableDETRConfig:
     """How many classes of objects there are. They are decided one by one."""
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""
-    backbone: str = "resnet50"
-    """Preset of the residual network whose feature maps are read."""
+    backbone: Backbone = "resnet50"
+    """Preset of the model whose feature maps are read: any that has some."""
     fixed_norms: bool = False
     """Batch norms of the backbone keep the mean and the deviation that they have, as those of trained weights do in
     the paper."""
     backbone_stages: int = 3
-    """How many of the last stages of the backbone are read."""
+    """How many of the last feature maps of the backbone are read."""
     levels: int = 4
     """Feature maps that are read: those of the stages, and smaller ones made from the last of them."""
     width: int = 256
@@ -69,7 +69,7 @@ class DeformableDETRConfig:
     decoder_points: int = 4
     """Points of each map that a head of the decoder looks at."""
     queries: int = 300
-    """The most objects that can be found in an image."""
+    """The most objects that can be found in an image; as many at least as an image of the training has."""
     boxes: Literal["direct", "refined", "proposed"] = "direct"
     """All layers predict boxes around the point of their query, or each layer corrects the boxes of the layer before;
     the first of these are points of learned queries ("refined") or what places of the feature maps propose
@@ -97,7 +97,7 @@ class DeformableDETR(nn.Module):
         self.backbone = image_encoder(config.backbone, config.channels, 224)
         if config.fixed_norms:
             fix_norms(self.backbone)
-        self.project = projections(feature_widths(self.backbone, config), config)
+        self.project = projections(last_widths(self.backbone, config), config)
         self.level_positions = nn.Parameter(torch.empty(config.levels, width))
         self.encoder = nn.ModuleList(encoder_block(config) for _ in range(config.encoder_layers))
         proposed = config.boxes == "proposed"
@@ -132,7 +132,7 @@ class DeformableDETR(nn.Module):
 
     def feature_maps(self, pixels: Float[Tensor, "B c h w"]) -> list[Float[Tensor, "B _ _ _"]]:
         """The projected maps, from the finest to the coarsest."""
-        given = self.backbone.grids(pixels)[-self.config.backbone_stages :]
+        given = feature_maps(self.backbone, pixels, self.config.backbone_stages)
         found = [project(one) for project, one in zip(self.project, given, strict=False)]
         for number, project in enumerate(self.project[len(given) :]):
             found.append(project(found[-1] if number else given[-1]))
@@ -175,14 +175,13 @@ class BoxPositions(nn.Module):
         return x, positions
 
 
-def feature_widths(backbone: Any, config: Any) -> list[int]:
-    """The channels of the last stages of a backbone. UserError for one with fewer, or without several maps."""
-    widths = getattr(backbone, "grid_widths", [])
-    if not 0 < config.backbone_stages <= len(widths):
-        raise UserError(
-            f"{config.backbone} has {len(widths)} feature maps, but backbone_stages is {config.backbone_stages}"
-        )
-    return list(widths[-config.backbone_stages :])
+def last_widths(backbone: Any, config: Any) -> list[int]:
+    """The channels of the feature maps that are read. UserError for a backbone with fewer."""
+    widths, stages = feature_widths(backbone), config.backbone_stages
+    if not 0 < stages <= len(widths):
+        maps = f"{len(widths)} feature map" + ("s" if len(widths) > 1 else "")
+        raise UserError(f"the backbone has {maps}, but backbone_stages is {stages}")
+    return widths[-stages:]
 
 
 def projections(widths: list[int], config: DeformableDETRConfig) -> nn.ModuleList:

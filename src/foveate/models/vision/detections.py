@@ -18,6 +18,8 @@ class Detections(Output):
     """The same of the decoder's earlier layers, to train them too."""
     denoised: "Detections | None" = None
     """The same of the denoising queries: Q is groups times objects."""
+    places: "Detections | None" = None
+    """In training, the same of all places of the feature maps, several of which learn each object."""
 
 
 def detections(layers: list[tuple[Tensor, Tensor]], queries: int) -> Detections:

@@ -18,7 +18,7 @@ from foveate.attention import Mask, grid_window
 from foveate.config import FromData
 from foveate.errors import UserError, check_literals
 from foveate.models.vision.detections import Detections, detections
-from foveate.models.vision.image_encoder import fix_norms, image_encoder
+from foveate.models.vision.image_encoder import Backbone, fix_norms, image_encoder
 from foveate.nn import (
     BoxQueries,
     ConditionalBlock,
@@ -48,7 +48,7 @@ class DETRConfig(HeadFields):
     """How many classes of objects there are."""
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""
-    backbone: str = "resnet50"
+    backbone: Backbone = "resnet50"
     """Preset of the model whose feature map is read: any that has one."""
     image_size: int = 224
     """Height and width of the images, for a backbone that learns positions."""
@@ -66,7 +66,7 @@ class DETRConfig(HeadFields):
     decoder_layers: int = 6
     """Blocks in which queries attend to each other and to the feature map."""
     queries: int = 100
-    """The most objects that can be found in an image."""
+    """The most objects that can be found in an image; as many at least as an image of the training has."""
     norm: Literal["post", "pre"] = "post"
     """Layer norm after each residual sum, or before each layer, which learns faster."""
     boxes: Literal["direct", "conditional", "refined", "proposed"] = "direct"

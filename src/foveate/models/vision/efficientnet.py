@@ -91,6 +91,8 @@ class EfficientNet(nn.Module):
         whole = config.stages == len(KERNELS)
         self.features = layer(width, config.feature_width, 1) if whole else nn.Identity()
         self.grid_width = config.feature_width if whole else width
+        self.last_of_map = [stage for stage in range(config.stages) if STRIDES[stage + 1 : config.stages][:1] != (1,)]
+        self.grid_widths = [*(config.widths[stage] for stage in self.last_of_map[:-1]), self.grid_width]
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(self.grid_width, config.classes)
         initialize_convolutions(self)
@@ -101,10 +103,16 @@ class EfficientNet(nn.Module):
 
     def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
         """The last feature map."""
-        x = self.stem(pixels)
-        for stage in self.stages:
+        return self.grids(pixels)[-1]
+
+    def grids(self, pixels: Float[Tensor, "B c h w"]) -> list[Float[Tensor, "B _ _ _"]]:
+        """The last feature map of each stride, `grid_widths` channels wide."""
+        x, found = self.stem(pixels), []
+        for number, stage in enumerate(self.stages):
             x = stage(x)
-        return self.features(x)
+            if number in self.last_of_map:
+                found.append(x)
+        return [*found[:-1], self.features(x)]
 
 
 def block(

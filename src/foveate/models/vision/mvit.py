@@ -68,6 +68,7 @@ class MViT(nn.Module):
         self.dropout = Dropout(config.dropout)
         rates = iter(depth_rates(config.depth_dropout, sum(config.blocks)))
         self.stages = nn.ModuleList()
+        self.grid_widths: list[int] = []
         for stage, count in enumerate(config.blocks):
             blocks = nn.Sequential()
             for number in range(count):
@@ -77,6 +78,7 @@ class MViT(nn.Module):
                 blocks.append(MViTBlock(config, width, outer, side, strides, next(rates)))
                 width, side = outer, -(-side // stride)
             self.stages.append(blocks)
+            self.grid_widths.append(width)
         self.grid_width, self.stride = width, patch * 2 ** (len(config.blocks) - 1)
         self.norm = nn.LayerNorm(width, EPSILON)
         self.output = nn.Linear(width, config.classes)
@@ -88,10 +90,15 @@ class MViT(nn.Module):
 
     def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
         """The last feature map."""
-        x = self.dropout(self.patches(pixels).permute(0, 2, 3, 1))
+        return self.grids(pixels)[-1]
+
+    def grids(self, pixels: Float[Tensor, "B c h w"]) -> list[Float[Tensor, "B _ _ _"]]:
+        """The feature map of each stage, `grid_widths` channels wide; the last norm is that of the last one alone."""
+        x, found = self.dropout(self.patches(pixels).permute(0, 2, 3, 1)), []
         for stage in self.stages:
             x = stage(x)
-        return self.norm(x).permute(0, 3, 1, 2)
+            found.append(x)
+        return [one.permute(0, 3, 1, 2) for one in (*found[:-1], self.norm(x))]
 
 
 class MViTBlock(nn.Module):

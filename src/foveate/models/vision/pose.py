@@ -19,7 +19,7 @@ from foveate.attention import attend, grid_window
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
-from foveate.models.vision.image_encoder import image_encoder
+from foveate.models.vision.image_encoder import Backbone, image_encoder
 from foveate.nn import (
     DecoderBlock,
     FeedForward,
@@ -41,7 +41,7 @@ class PoseConfig(HeadFields):
     """How many points there are: each has a query."""
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""
-    backbone: str = "resnet50"
+    backbone: Backbone = "resnet50"
     """Preset of the model whose feature map is read: any that has one."""
     image_size: int = 224
     """Height and width of the images, for a backbone that learns positions."""

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from foveate.config import FromData
 from foveate.contracts import IGNORE
 from foveate.errors import UserError
-from foveate.models.vision.deformable_detr import feature_widths
+from foveate.models.vision.deformable_detr import last_widths
 from foveate.models.vision.detections import Detections, detections
-from foveate.models.vision.image_encoder import fix_norms, image_encoder
+from foveate.models.vision.image_encoder import Backbone, feature_maps, fix_norms, image_encoder
 from foveate.nn import (
     ConvNorm,
     DeformableAttention,
@@ -49,12 +49,12 @@ class RTDETRConfig:
     """How many classes of objects there are. They are decided one by one."""
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""
-    backbone: str = "resnet50-vd"
-    """Preset of the residual network whose last feature maps are read."""
+    backbone: Backbone = "resnet50-vd"
+    """Preset of the model whose last feature maps are read: any that has some."""
     fixed_norms: bool = True
     """Batch norms of the backbone keep the mean and the deviation that they have, as those of trained weights do."""
     backbone_stages: int = 3
-    """How many of the last stages of the backbone are read."""
+    """How many of the last feature maps of the backbone are read."""
     encoder_width: int = 256
     """Width of the encoder, a multiple of 4."""
     encoder_feedforward: int = 1024
@@ -74,9 +74,12 @@ class RTDETRConfig:
     decoder_points: int = 4
     """Points of each map that a head of the decoder looks at."""
     queries: int = 300
-    """The most objects that can be found in an image."""
+    """The most objects that can be found in an image; as many at least as an image of the training has."""
     denoising: int | None = None
     """Groups of queries that start from noisy boxes of the objects, in training only."""
+    many_places: bool = False
+    """In training a head of its own finds objects at all places, several places for each object, which teaches the
+    backbone and the encoder (Zong et al. 2023, https://arxiv.org/abs/2211.12860)."""
     dropout: float = 0.0
     """Share of layer outputs that is dropped in training."""
 
@@ -100,12 +103,13 @@ class RTDETR(nn.Module):
         if config.fixed_norms:
             fix_norms(self.backbone)
         join = partial(ConvNorm, kernel=1, activation=None)
-        given = feature_widths(self.backbone, config)
+        given = last_widths(self.backbone, config)
         self.project = nn.ModuleList(join(one, width) for one in given)
         blocks = (encoder_block(config) for _ in range(config.encoder_layers))
         self.encoder = HybridEncoder(blocks, width, config.fusion_width, len(given))
         self.join = nn.ModuleList(join(width, config.width) for _ in given)
         self.proposals = PlaceProposals(config.width, config.classes)
+        self.every_place = PlaceProposals(config.width, config.classes) if config.many_places else None
         self.queries = BoxEmbedding(config.width, config.classes if config.denoising else None)
         own = (decoder_block(config, len(given)) for _ in range(config.decoder_layers))
         self.decoder = DeformableDecoder(own, config.width, config.classes, refines=True)
@@ -122,7 +126,7 @@ class RTDETR(nn.Module):
         `sizes` are the height and the width of each image, where images are padded at the right and the bottom; boxes
         are shares of these. Noisy boxes are G variants of the K objects of each image, with IGNORE as label of padding.
         """
-        given = self.backbone.grids(pixels)[-self.config.backbone_stages :]
+        given = feature_maps(self.backbone, pixels, self.config.backbone_stages)
         given = [project(one) for project, one in zip(self.project, given, strict=True)]
         joined = self.encoder(given, inside_images(pixels, given[-1], sizes))
         maps = FeatureMaps.of([join(one) for join, one in zip(self.join, joined, strict=True)], pixels, sizes)
@@ -136,6 +140,9 @@ class RTDETR(nn.Module):
             around, mask = torch.cat([around, noisy_boxes.flatten(1, 2)], 1), denoising_mask(queries, noisy_labels)
         found = detections(self.decoder(x, maps, maps.places, around, self.queries, mask), queries)
         found.earlier = (first, *found.earlier)
+        if self.every_place is not None and self.training:
+            _, logits, boxes = self.every_place(maps.places, maps)
+            found.places = Detections(logits=logits, boxes=boxes)
         return found
 
     def grid_size(self, height: int, width: int) -> tuple[int, int]:
@@ -182,27 +189,38 @@ def decoder_block(config: RTDETRConfig, levels: int) -> DeformableDecoderBlock:
 
 MODEL, CONFIG = RTDETR, RTDETRConfig
 
+_SMALL: dict[str, Any] = {
+    "fixed_norms": False,
+    "encoder_width": 96,
+    "encoder_feedforward": 192,
+    "fusion_width": 48,
+    "width": 96,
+    "heads": 4,
+    "feedforward": 192,
+    "decoder_layers": 3,
+    "denoising": 3,
+}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "rt-detr-resnet18": {"backbone": "resnet18-vd", "fusion_width": 128, "decoder_layers": 3},
     "rt-detr-resnet50": {},
-    "rt-detr-tiny": {
-        "backbone": "resnet14",
-        "fixed_norms": False,
-        "encoder_width": 96,
-        "encoder_feedforward": 192,
-        "fusion_width": 48,
-        "width": 96,
-        "heads": 4,
-        "feedforward": 192,
-        "decoder_layers": 3,
-        "queries": 25,
-        "denoising": 3,
+    "rt-detr-tiny": {**_SMALL, "backbone": "resnet14", "queries": 25},
+    "rt-detr-lite0": {
+        **_SMALL,
+        "backbone": "efficientnet-lite0-16",
+        "backbone_stages": 2,
+        "queries": 100,
+        "many_places": True,
     },
 }
 
 _TRAINED = {"learning_rate": 1e-4, "schedule": "constant", "weight_decay": 1e-4, "clip": 0.1}
 
-TRAINING = {"rt-detr-resnet18": _TRAINED, "rt-detr-resnet50": _TRAINED}
+TRAINING = {
+    "rt-detr-resnet18": _TRAINED,
+    "rt-detr-resnet50": _TRAINED,
+    "rt-detr-lite0": {"optimizer": "muon", "learning_rate": 6e-3, "usual_warmup": 50, "average": 1},
+}
 """The settings of training that suit a preset, where they differ from its task's."""
 
 SIZES: dict[str, dict[str, int]] = {name: {"classes": 80} for name in ("rt-detr-resnet18", "rt-detr-resnet50")}

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
-from foveate.models.vision.image_encoder import fix_norms, image_encoder
+from foveate.models.vision.image_encoder import Backbone, fix_norms, image_encoder
 from foveate.nn import (
     DecoderBlock,
     FeedForward,
@@ -38,7 +38,7 @@ class SegmenterConfig:
     """How many classes there are to decide between."""
     channels: int = 3
     """Channels of the images: 3 for colour, 1 for grey."""
-    backbone: str = "vit-base-16"
+    backbone: Backbone = "vit-base-16"
     """Preset of the encoder, whose feature map is labelled: any that has one."""
     image_size: int = 224
     """Height and width of the images, for an encoder that learns positions."""

@@ -66,7 +66,7 @@ class Swin(nn.Module):
             one_for_each_stage(blocks=config.blocks, trained_windows=config.trained_windows)
         widths = [config.width * 2**stage for stage in range(len(config.blocks))]
         rates = iter(depth_rates(config.depth_dropout, sum(config.blocks)))
-        self.grid_width, self.stride = widths[-1], config.patch * 2 ** (len(widths) - 1)
+        self.grid_widths, self.grid_width, self.stride = widths, widths[-1], config.patch * 2 ** (len(widths) - 1)
         self.patches = nn.Conv2d(config.channels, config.width, config.patch, stride=config.patch)
         self.patch_norm = nn.LayerNorm(config.width)
         self.dropout = Dropout(config.dropout)
@@ -86,11 +86,17 @@ class Swin(nn.Module):
 
     def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
         """The last feature map."""
+        return self.grids(pixels)[-1]
+
+    def grids(self, pixels: Float[Tensor, "B c h w"]) -> list[Float[Tensor, "B _ _ _"]]:
+        """The feature map of each stage, `grid_widths` channels wide; the last norm is that of the last one alone."""
         x = self.patches(pad_to(pixels.permute(0, 2, 3, 1), self.config.patch).permute(0, 3, 1, 2))
         x = self.dropout(self.patch_norm(x.permute(0, 2, 3, 1)))
+        found = []
         for number, stage in enumerate(self.stages):
             x = stage(self.mergers[number - 1](x) if number else x)
-        return self.norm(x).permute(0, 3, 1, 2)
+            found.append(x)
+        return [one.permute(0, 3, 1, 2) for one in (*found[:-1], self.norm(x))]
 
 
 class SwinBlock(nn.Module):

@@ -180,6 +180,31 @@ class ViT(nn.Module):
         mean = encoded[:, self.tokens_before :].mean(1)
         return torch.cat([encoded[:, 0], mean], 1) if self.config.pooling == "token-mean" else mean
 
+    def pool_each(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B S P"]:
+        """What a classifier would read if the query that pools saw one patch alone, for each of the S patches.
+
+        That is the patch's value in the last attention, projected as its output is (MaskCLIP, Zhou et al. 2022,
+        https://arxiv.org/abs/2112.01071). The class token's own state and the feed-forward layer behind it are left
+        out. Raises UserError for a model that pools by a mean.
+        """
+        if self.pool is not None:
+            places = self.encode(pixels)[:, self.tokens_before :]
+            found: Tensor = self.pooled_norm(self.pool(places.flatten(0, 1)[:, None]))
+            return found.unflatten(0, places.shape[:2])
+        if self.config.pooling != "token":
+            raise UserError(f"pooling {self.config.pooling!r} has no query that could see one patch alone")
+        *_, block = self.stack.blocks
+        kept: list[Tensor] = []
+        hook = block.register_forward_pre_hook(lambda module, given: kept.append(given[0]))
+        try:
+            self.encode(pixels)
+        finally:
+            hook.remove()
+        places = kept[0][:, self.tokens_before :]
+        alone = block.self(block.around_self.norm(places).flatten(0, 1)[:, None])[:, 0]
+        pooled: Tensor = self.pooled_norm(self.stack.norm(alone))
+        return pooled.unflatten(0, places.shape[:2])
+
     @property
     def _prefix(self) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         """The tokens before the patches."""

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from foveate.sight.adapters.sampled_points import SAMPLERS, SampledMap, joined, point_call, sample_of
 from foveate.sight.adapters.softmax_functions import (
     CHANGES,
     DIFFERENCES,
@@ -89,6 +90,8 @@ class _Spread:
     made: _Weights
     weights: Tensor
     values: Tensor
+    samples: tuple[SampledMap, ...] | None = None
+    """Where the values come from, if they were read at points of feature maps."""
 
 
 class SoftmaxTracker:
@@ -108,6 +111,8 @@ class SoftmaxTracker:
         """Numbers that a softmax which is written out divides by their sum."""
         self._log_sums: _OfTensors[bool] = _OfTensors()
         """Logarithms of sums of exponentials, from which a softmax which is written out subtracts them."""
+        self._samples: _OfTensors[tuple[SampledMap, ...]] = _OfTensors()
+        """Values that were read at points of feature maps."""
 
     def before(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Copy weights that a function is about to drop in place."""
@@ -129,7 +134,11 @@ class SoftmaxTracker:
             if self._scores.get(every[0]) and called_attention(self._watcher.running):
                 self._weights[result] = _Weights(_Softmax(self._watcher.running, gate=False, sigmoid=True))
             return result
-        if func is F.linear and _is_parameter(every[1]):
+        if func in SAMPLERS and (sample := sample_of(args, kwargs)) is not None:
+            self._samples[result] = (sample,)
+        elif self._samples and (samples := joined(result, [*_tensors(every)], self._samples.get)) is not None:
+            self._samples[result] = samples
+        elif func is F.linear and _is_parameter(every[1]):
             self._gates[result] = True
         elif func in LOG_SOFTMAXES or self._subtracts_log_sum(func, every):
             self._logs[result] = True
@@ -170,7 +179,7 @@ class SoftmaxTracker:
             return result
         if func in SPREADS and result.numel() > source.numel() and not learned and len(operands) == 2:
             values = operands[1] if operands[0] is source else operands[0]
-            self._spreads[result] = _Spread(made, source, values)
+            self._spreads[result] = _Spread(made, source, values, self._samples.get(values))
             if not made.softmax.sigmoid:
                 self._untraced.note_product(sure=False)
             return result
@@ -205,7 +214,8 @@ class SoftmaxTracker:
         if dims is None or not self._attends(made):
             return result
         dims = [dims] if isinstance(dims, int) else list(dims)
-        attended = self._attend(spread_sum(spread.weights, spread.values, result, dims), made, result)
+        product = spread_sum(spread.weights, spread.values, result, dims)
+        attended = self._attend(product, made, result, spread.samples)
         return result if attended is None else attended
 
     def _take(self, product: WeightedSum | None, made: _Weights, result: Tensor) -> Tensor:
@@ -222,7 +232,13 @@ class SoftmaxTracker:
             return True
         return not (made.changed or made.softmax.gate or made.softmax.sigmoid)
 
-    def _attend(self, product: WeightedSum | None, made: _Weights, result: Tensor) -> Tensor | None:
+    def _attend(
+        self,
+        product: WeightedSum | None,
+        made: _Weights,
+        result: Tensor,
+        samples: tuple[SampledMap, ...] | None = None,
+    ) -> Tensor | None:
         """Report a product to the watcher. Returns its result, or another one if it is changed.
 
         None if it has an unknown layout, or if the weights before dropout are not known.
@@ -243,6 +259,9 @@ class SoftmaxTracker:
             if arranged is None:
                 return None
             softmax.recorded.add(which)
+            if samples is not None and not made.dropped:
+                with torch.no_grad():
+                    arranged.points = point_call(samples, arranged)
             if made.kept is not None:
                 before = replace(product, weights=made.kept.reshape(weights.shape)).arranged(heads)
                 arranged.before_dropout = None if before is None else before.weights

@@ -13,6 +13,7 @@ from functools import partial, wraps
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from foveate.attention import Attended
@@ -137,6 +138,8 @@ def _positions(given: dict[str, Any], steps: int, keys: int) -> TextPositions:
 def common_options(given: dict[str, Any]) -> dict[str, Any]:
     """What a layer of the library passes besides tensors, by the names of `CallAdapter.call`."""
     sinks = given.get("s_aux", getattr(given["module"], "sinks", None))
+    if (own := query_sinks(given)) is not None:
+        sinks = own.new_zeros(own.shape[1])
     dropout = given.get("dropout") or 0.0
     return {"scale": given.get("scaling"), "cap": given.get("softcap"), "sinks": sinks, "dropout": dropout}
 
@@ -147,10 +150,22 @@ def is_causal(given: dict[str, Any]) -> bool:
     return getattr(given["module"], "is_causal", True) if causal is None else causal
 
 
+def query_sinks(given: dict[str, Any]) -> Float[Tensor, "B H T 1"] | None:
+    """Sinks that each query has for itself, as in Inkling 2; None for those of heads.
+
+    The weights do not change where all scores of a row become smaller by its sink: the sink is 0 then.
+    """
+    sinks: Tensor | None = given.get("sinks")
+    return sinks if isinstance(sinks, Tensor) and sinks.ndim == 4 else None
+
+
 def joined_mask(given: dict[str, Any], keys: int) -> Tensor | None:
-    """The mask of booleans or numbers, combined with the position bias that some models pass separately."""
-    mask, bias = given.get("attention_mask"), given.get("position_bias")
+    """The mask of booleans or numbers, combined with the position bias that some models pass separately, and with the
+    sinks of queries."""
+    mask, bias, sinks = given.get("attention_mask"), given.get("position_bias"), query_sinks(given)
     mask = None if mask is None else mask[..., :keys]
+    if sinks is not None:
+        bias = -sinks.expand(-1, -1, -1, keys) if bias is None else bias - sinks
     if bias is None:
         return mask
     if mask is None:

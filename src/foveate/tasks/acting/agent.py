@@ -5,22 +5,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.console import Console
+from torch import Tensor
 
 from foveate.contracts import Picture
 from foveate.data.dataset import Dataset
 from foveate.data.worlds.episodes import Level
 from foveate.errors import UserError
-from foveate.forms.actions import ActOptions, LevelActions, WorldOptions
+from foveate.forms.actions import ActionValues, ActOptions, LevelActions, WorldOptions
 from foveate.forms.inputs import check_length
-from foveate.tasks.acting.episodes import stream_and_view, watch_episode, watch_steps
+from foveate.sight import Sight
+from foveate.sight.measured_look import OF_AN_ANSWER, Target
+from foveate.tasks.acting.episodes import Retraced, retrace, stream_and_view, watch_episode, watch_steps
 from foveate.tasks.acting.replay import ReplayBatches
+from foveate.tasks.effects import InputPlaces, ScoredLook, ShownPlaces
 from foveate.tasks.skill import Skill
 from foveate.tasks.task import nothing_to_see
 from foveate.training import Batches, Objective
 from foveate.training.objectives.q_learning import QLearning
 from foveate.viewer.protocol import Input, LookResult
-from foveate.viewer.sides import Image, SidePair
+from foveate.viewer.sides import Image, SidePair, make_sides
 
 FRESH = 3_000_000
 """First seed of the levels that are named by their world only."""
@@ -89,13 +94,59 @@ class Agent(Skill):
         _, views, weights = watch_episode(self, answer)
         return draw(views, weights, answer.names, answer.instruction)
 
-    def look(self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None) -> LookResult:
+    def look(
+        self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None, measure: str = "weights"
+    ) -> LookResult:
         """A look at the agent in a level: a map for each view. Raises UserError for an input that is not a level."""
+        acted = self._act(given)
+        read = retrace(self, acted)
+        target = self._target(read.inputs, acted) if measure in OF_AN_ANSWER else None
+        return self._look_at(given, acted, read, watch_steps(self, read.inputs, sites, measure, target), max_length)
+
+    def score_look(self, given: Input, target: str | None, max_length: int, sites: Sequence[str] | None) -> ScoredLook:
+        """A look at the agent in a level, and the score of its actions there; the places are those of a view, and one
+        is taken out of all views."""
+        writes, acted = self.scored_form(), self._act(given)
+        answer, read = acted if target is None else writes.named(target, acted), retrace(self, acted)
+        sight = watch_steps(self, read.inputs, sites)
+        looked = self._look_at(given, acted, read, sight, max_length)
+        labels = writes.scored_labels(self.forward(read.inputs), answer)
+
+        def score(copies: int) -> Tensor:
+            output = self.model(**{name: torch.cat([one] * copies) for name, one in read.inputs.items()})
+            return writes.score(output, labels, copies)
+
+        first, modules = sight.sites[0], [*dict.fromkeys(name.partition("#")[0] for name in sight.sites)]
+        _, side = make_sides(looked.tokens, first, *sight[first].shape[2:])
+        places = InputPlaces(modules, [ShownPlaces(first, side, range(side.count), range(side.count))])
+        return ScoredLook(
+            looked, sight.sites, [places], score, (writes.scored_answer(labels, answer), writes.score_name)
+        )
+
+    def scored_form(self) -> Any:
+        """Choices have a probability, or a value where the agent learned from rewards; movements have neither."""
+        writes = self.processor.writes
+        if writes.kind == "numbers":
+            raise UserError(f"{self.name}: its movements are numbers, without a probability that a head could change")
+        return ActionValues() if self.learns_from_rewards else writes
+
+    def _target(self, inputs: dict[str, Tensor], acted: LevelActions) -> Target:
+        """The score of the actions, for gradients."""
+        writes = self.scored_form()
+        labels = writes.scored_labels(self.forward(inputs), acted)
+        return lambda output: writes.score(output, labels)
+
+    def _act(self, given: Input) -> LevelActions:
+        """What the agent does in a level. Raises UserError for an input that is not a level."""
         reads = self.processor.reads
         (acted,) = self.answer_prepared([reads.prepare(reads.receive(given, self.name))], ActOptions())
         if not isinstance(acted, LevelActions):
             raise UserError(acted.reason)
-        sight, views, (rows, columns), streams = watch_steps(self, acted, sites)
+        return acted
+
+    def _look_at(self, given: Input, acted: LevelActions, read: Retraced, sight: Sight, max_length: int) -> LookResult:
+        """The look that a sight of an episode is."""
+        _, views, (rows, columns), streams = read
         if not sight.sites:
             raise nothing_to_see(self.task, self.recipe.model, self.name)
         check_length(rows * columns, max_length, "a view", "places")

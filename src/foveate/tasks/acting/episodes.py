@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
+from torch import Tensor
 
 from foveate.data.worlds.named import open_world
 from foveate.decoding.acting import stack_observations
 from foveate.forms.actions import LevelActions
-from foveate.sight import Sight, look
+from foveate.sight import Sight
+from foveate.sight.measured_look import Target, finished, measured_look
 from foveate.tasks.skill import Skill
 
 
-class Watched(NamedTuple):
-    """What was seen in an episode."""
+class Retraced(NamedTuple):
+    """What an agent read in an episode."""
 
-    sight: Sight
-    """It has a site for each view of a stream that differs from those before it; see `same_views`."""
+    inputs: dict[str, Tensor]
+    """Those of the model, for all steps."""
     views: np.ndarray
     """What the agent was shown, in colour (T, h, w, 3), without edges that it does not read."""
     grid: tuple[int, int]
@@ -29,8 +30,8 @@ class Watched(NamedTuple):
     """For each stream of the model `same_views` of what it reads."""
 
 
-def watch_steps(agent: Skill, acted: LevelActions, sites: Sequence[str] | None = None) -> Watched:
-    """A sight of an agent that acts again as it acted."""
+def retrace(agent: Skill, acted: LevelActions) -> Retraced:
+    """What an agent reads that acts again as it acted."""
     model: Any = agent.model
     reads = agent.processor.reads
     world = open_world(acted.level.world, acted.level.seed, reads.views)
@@ -41,8 +42,6 @@ def watch_steps(agent: Skill, acted: LevelActions, sites: Sequence[str] | None =
         world.act(action)
     observed = {name: part[None] for name, part in stack_observations(seen, agent.device).items()}
     inputs = agent.on_device(reads.inputs([acted.instruction]))
-    with torch.inference_mode(), look(model, sites=sites) as sight:
-        model(**inputs, **observed)
     parts = observed["pixels"][0].cpu().split(getattr(model.config, "streams", observed["pixels"].shape[2]), 1)
     streams = [same_views(part.numpy()) for part in parts]
     size = observed["pixels"].shape[-2:]
@@ -50,7 +49,22 @@ def watch_steps(agent: Skill, acted: LevelActions, sites: Sequence[str] | None =
     height, width = (
         seen * whole // side for seen, whole, side in zip(model.seen_size(*size), shown.shape[1:3], size, strict=True)
     )
-    return Watched(sight, shown[:, :height, :width], model.grid_size(*size), streams)
+    return Retraced({**inputs, **observed}, shown[:, :height, :width], model.grid_size(*size), streams)
+
+
+def watch_steps(
+    agent: Skill,
+    inputs: dict[str, Tensor],
+    sites: Sequence[str] | None = None,
+    measure: str = "weights",
+    target: Target | None = None,
+) -> Sight:
+    """A sight of an agent that reads the inputs of an episode, with maps of a measure.
+
+    It has a site for each view of a stream that differs from those before it; see `same_views`.
+    """
+    sight, _ = measured_look(agent.model, lambda: agent.model(**inputs), measure, sites, target)
+    return finished(sight, measure)
 
 
 def watch_episode(agent: Skill, acted: LevelActions) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
@@ -61,7 +75,8 @@ def watch_episode(agent: Skill, acted: LevelActions) -> tuple[list[np.ndarray], 
     for action in acted.actions:
         levels.append(world.picture())
         world.act(action)
-    sight, views, grid, streams = watch_steps(agent, acted)
+    inputs, views, grid, streams = retrace(agent, acted)
+    sight = watch_steps(agent, inputs)
     maps = {stream_and_view(site): sight[site].weights().mean(1)[0].cpu().numpy() for site in sight.sites}
     found = [
         np.stack([maps[stream, view][row] for view, row in seen]) for stream, seen in enumerate(streams)

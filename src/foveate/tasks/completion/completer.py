@@ -104,6 +104,10 @@ class Completer(LanguageModel):
         found: PublicTokenizer = self.processor.reads.tokenizer
         return found
 
+    @property
+    def completer(self) -> "Completer":
+        return self
+
     def in_precision(self, precision: str) -> nn.Module:
         """The model with linear layers of this precision. Raises UserError for another than those that there are."""
         made = cast(dict[str, nn.Module], self._optimized)
@@ -121,7 +125,7 @@ class Completer(LanguageModel):
 
         `show` receives the answer to the only text in parts, as it is written. `before` is a chat so far.
         """
-        options = self._options(options, {})
+        options = options or self.options_with()
         options.check()
         opened = [_text_or_failure(one) for one in given]
         texts = [one for one in opened if isinstance(one, str)]

@@ -9,6 +9,7 @@ from foveate.data.images.pixels import MIDDLE, REACH
 from foveate.files import written
 from foveate.forms.image import AugmentedImage, FittedImage
 from foveate.forms.public_image import FILE, PublicImage
+from foveate.interop.layout import written_labels
 from foveate.interop.public_folder import layout_for, write_folder
 from foveate.tasks.skill import Skill
 
@@ -30,11 +31,8 @@ def export_images(skill: Skill, folder: Path) -> str:
     """
     family = skill.description["family"]
     layout = layout_for(family, skill.model.config)
-    labels = [*skill.processor.writes.labels]
-    names = {
-        "id2label": {str(number): label for number, label in enumerate(labels)},
-        "label2id": {label: number for number, label in enumerate(labels)},
-    }
+    writes = skill.processor.writes
+    names = written_labels([*writes.labels], getattr(writes, "scores", "softmax"))
     write_folder(folder, family, skill.model.to("cpu"), names)
     with written(folder / FILE) as path:
         path.write_text(json.dumps(preprocessing(skill, family), indent=2) + "\n", encoding="utf-8")

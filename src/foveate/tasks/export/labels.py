@@ -1,7 +1,7 @@
 """Trained models that label, judge or find a part of what they read as Hugging Face folders, with the same logits in
 transformers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +16,7 @@ from foveate.forms.reward import Reward
 from foveate.forms.span import AskedRow, Spans
 from foveate.forms.tagged_words import Tags
 from foveate.forms.text_pair import PairText
+from foveate.interop.layout import written_labels
 from foveate.interop.public_folder import is_public, layout_for, write_folder
 from foveate.tasks.completion.exporting import public_pair_tokenizer, public_tokenizer
 from foveate.tasks.export.folders import TOKENIZERS, copy_files, fields_left
@@ -90,15 +91,10 @@ def _outputs(writes: Any) -> dict[str, Any]:
     if isinstance(writes, Spans):
         return {}
     if isinstance(writes, Reward):
-        return {**_labels(["reward"]), "problem_type": "regression"}
-    return _labels(list(writes.lexicon.tags if isinstance(writes, Tags) else writes.labels))
-
-
-def _labels(names: Sequence[str]) -> dict[str, Any]:
-    return {
-        "id2label": {str(number): name for number, name in enumerate(names)},
-        "label2id": {name: number for number, name in enumerate(names)},
-    }
+        return written_labels(["reward"], "number")
+    if isinstance(writes, Tags):
+        return written_labels([*writes.lexicon.tags])
+    return written_labels([*writes.labels], writes.scores)
 
 
 def _pair_as_text(model: nn.Module, family: str) -> nn.Module:

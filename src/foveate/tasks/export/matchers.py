@@ -2,23 +2,28 @@
 
 import json
 import string
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import torch
 from tokenizers import Regex, normalizers
+from torch import nn
 
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
-from foveate.errors import UserError
+from foveate.data.tokens.swapped_ids import with_swapped_ids
+from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.files import written
 from foveate.forms.public_image import FILE
 from foveate.forms.public_match import PublicFit
 from foveate.interop.public_folder import is_public, layout_for, write_folder
+from foveate.tasks.completion.exporting import public_tokenizer
 from foveate.tasks.export.image_writers import folder_tokenizer, write_again
 from foveate.tasks.export.images import preprocessing
 from foveate.tasks.skill import Skill
 
 LARGEST_ID = 2
-"""transformers takes the token with the largest id for the end of a text where a CLIP's config says this."""
+"""Where a CLIP's config names this token as the end of a text, transformers takes the one with the largest id."""
 
 
 def compares_images(skill: Any) -> bool:
@@ -40,18 +45,32 @@ def export_matcher(skill: Skill, folder: Path) -> str:
         return opens
     writes: PublicFit = skill.processor.writes
     end = writes.around[1][-1:] or [writes.tokenizer.special.end]
-    if config.kind == "clip" and end[0] == LARGEST_ID:
-        raise UserError("the token that ends a text is number 2, which transformers' CLIP takes for another one")
-    ids = {"eos_token_id": end[0], "pad_token_id": writes.tokenizer.special.pad}
+    tokenizer, ends_with = _tokenizer(writes), end[0]
+    if config.kind == "clip" and ends_with == LARGEST_ID:
+        ends_with = config.vocabulary - 1
+        model, tokenizer = _with_swapped_ids(model, tokenizer, LARGEST_ID, ends_with)
+    ids = {"eos_token_id": ends_with, "pad_token_id": writes.tokenizer.special.pad}
     write_folder(folder, family, model, {"text_config": public["text_config"] | ids})
     with written(folder / FILE) as path:
         path.write_text(json.dumps(preprocessing(skill, family), indent=2) + "\n", encoding="utf-8")
-    _tokenizer(writes).write_folder(folder)
+    tokenizer.write_folder(folder)
     return opens
 
 
+def _with_swapped_ids(
+    model: nn.Module, tokenizer: PublicTokenizer, first: int, second: int
+) -> tuple[nn.Module, PublicTokenizer]:
+    """The same model and tokenizer, in which two tokens have each other's number."""
+    found: Any = deepcopy(model)
+    with torch.no_grad():
+        weight = found.token_embedding.weight
+        weight[[first, second]] = weight[[second, first]]
+    return found, PublicTokenizer(with_swapped_ids(tokenizer.copy(), first, second), tokenizer.config)
+
+
 def _tokenizer(writes: PublicFit) -> PublicTokenizer:
-    found = folder_tokenizer(writes.tokenizer)
+    own, around = writes.tokenizer, [list(tokens) for tokens in writes.around]
+    found = folder_tokenizer(own) if isinstance(own, TextTokenizer) else public_tokenizer(own, *around)
     if not writes.plain:
         return found
     own = found.copy()

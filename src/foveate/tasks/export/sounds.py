@@ -14,6 +14,7 @@ from foveate.forms.sound import SoundClip
 from foveate.forms.sound_files import PREPROCESSOR
 from foveate.forms.waves import Waves
 from foveate.forms.whisper import GENERATION, WhisperSound, WhisperText
+from foveate.interop.layout import written_labels
 from foveate.interop.public_folder import layout_for, write_folder
 from foveate.tasks.skill import Skill
 
@@ -62,11 +63,7 @@ def _more(writes: Any) -> dict[str, Any]:
         return dict(writes.config)
     if isinstance(writes, SpelledTranscript):
         return {"pad_token_id": writes.spelling.blank}
-    names = list(writes.labels)
-    return {
-        "id2label": {str(number): name for number, name in enumerate(names)},
-        "label2id": {name: number for number, name in enumerate(names)},
-    }
+    return written_labels([*writes.labels], writes.scores)
 
 
 def _preprocessing(reads: Any) -> dict[str, Any] | None:

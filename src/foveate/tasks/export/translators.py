@@ -1,6 +1,5 @@
 """Translators as Hugging Face folders, with the same logits and the same beam search in transformers."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.decoding import Decoding
 from foveate.decoding.token_rules import TokenRules
 from foveate.errors import UserError
-from foveate.files import written
-from foveate.interop.public_folder import is_public, layout_for, write_folder
+from foveate.interop.public_folder import is_public, layout_for, public_tensors, write_settings, write_tensors
+from foveate.run_dir import CONFIG
 from foveate.tasks.completion.exporting import public_tokenizer
 from foveate.tasks.export.folders import TOKENIZERS, copy_files, fields_left
 from foveate.tasks.hf.generation import GENERATION
@@ -47,28 +46,47 @@ def export_translator(skill: Translator, folder: Path) -> str:
     model: Any = skill.model
     if family == "transformer" and model.config.positions == "sinusoidal" and model.config.waves == "interleaved":
         model = sines_first(model)
-    layout_for(family).write_config(model.config)
+    _, state = public_tensors(family, model)
+    values = write_without_weights(skill, folder)
+    write_tensors(folder, state, values)
+    return OPENS
+
+
+def write_without_weights(skill: Translator, folder: Path) -> dict[str, Any]:
+    """Write `config.json`, `generation_config.json` and the tokenizers of a translator; the values of the first.
+
+    Raises UserError for a model that transformers does not have, before anything is written.
+    """
+    family, config = str(skill.description["family"]), skill.model.config
+    if getattr(config, "waves", None) == "interleaved":
+        config = replace(config, waves="halves")  # type: ignore[type-var]
+    values = dict(layout_for(family, config).write_config(config))
     if isinstance(skill, PublicTranslator):
         assert skill.folder is not None
-        write_folder(folder, family, model, fields_left(skill.folder, family, model))
+        values |= fields_left(skill.folder, family, skill.model)
+        _write_settings(folder, values)
         copy_files(skill.folder, folder, (*TOKENIZERS, GENERATION))
-        return OPENS
-    writes = skill.processor.writes
+        return values
+    writes, tokenizers = skill.processor.writes, _tokenizers(skill)
     generation = generation_values(writes.tokenizer.special, writes.decoding, writes.rules)
-    ids = {name: value for name, value in generation.items() if name.endswith("_token_id")}
-    tokenizers = _tokenizers(skill)
-    write_folder(folder, family, model, ids)
-    with written(folder / GENERATION) as path:
-        path.write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
+    values |= {name: value for name, value in generation.items() if name.endswith("_token_id")}
+    _write_settings(folder, values)
+    write_settings(folder / GENERATION, generation)
     if isinstance(tokenizers, Path):
         copy_files(tokenizers, folder, TOKENIZERS)
-        return OPENS
+        return values
     source, target = tokenizers
     source.write_folder(folder)
     if target is not None:
-        (folder / TARGET).mkdir()
+        (folder / TARGET).mkdir(exist_ok=True)
         target.write_folder(folder / TARGET)
-    return OPENS
+    return values
+
+
+def _write_settings(folder: Path, values: dict[str, Any]) -> None:
+    values["torch_dtype"] = "float32"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_settings(folder / CONFIG, values)
 
 
 def generation_values(special: Any, decoding: Decoding, rules: TokenRules | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from foveate import models, run_dir
 from foveate.data.dataset import Dataset
-from foveate.data.table import FIRST, LABEL, SECOND, read_table
+from foveate.data.table import FIRST, LABEL, SECOND, DataTable
 from foveate.data.text.labelled_pairs import read_labelled_pairs
 from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
@@ -139,7 +139,7 @@ def skill_of(kind: type[Skill], name: str, public: PublicModel, folder: Path, pr
 def has_pairs(data: Sequence[Path]) -> bool:
     """Whether the first row of a table has a label and two texts."""
     try:
-        return any(read_table(data[0], (LABEL, FIRST, SECOND)))
+        return any(DataTable(data[0], (LABEL, FIRST, SECOND)))
     except UserError:
         return False
 

@@ -1,37 +1,51 @@
 """Hugging Face folders of models that write about images and that foveate has none of, such as LLaVA, Qwen2-VL and GIT:
 they run in the installed transformers."""
 
-import math
+import importlib
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import PIL.Image
 import torch
 from rich.console import Console
+from torch import Tensor
 
 from foveate import run_dir
 from foveate.contracts import Picture
 from foveate.errors import UserError
 from foveate.files import read_json
-from foveate.forms.grids import GridFinder, grid_names, grid_of
-from foveate.forms.inputs import check_length, make_title
-from foveate.forms.naming import Naming, single_input_names
+from foveate.forms.inputs import make_title
 from foveate.forms.processed_image import ProcessedInputs, WriteAboutOptions, reads_and_writes
 from foveate.forms.processor import Processor
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
 from foveate.interop.through_transformers import read_through_transformers
 from foveate.sight import Sight
+from foveate.sight.measured_look import RelevanceMap, Target
 from foveate.tasks import find_task
 from foveate.tasks.checkpoint import public_recipe
+from foveate.tasks.effects import InputPlaces
 from foveate.tasks.evaluation import Evaluation
+from foveate.tasks.hf.image_places import trace_origin
+from foveate.tasks.hf.words_and_image import WordsAndImage
+from foveate.tasks.looking import ReadInput
 from foveate.tasks.run_config import RunConfig
 from foveate.tasks.skill import Skill
 from foveate.tasks.viewers.texts import FolderTokenizer
 from foveate.training.hardware import choose_device
-from foveate.viewer.protocol import Input, InputKind, LookResult
+from foveate.viewer.protocol import InputKind, LookResult
 
 TEMPLATE = "chat_template.jinja"
+
+VIDEOS = "video_processor"
+"""What transformers calls the part of a processor that reads videos."""
+
+READ_ALIKE = {"SmolVLMProcessor": "Idefics3Processor"}
+"""Processors that need a library to name the times of a video, and those that read images as they do without it."""
+
+PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
 
 TOKENS = ("input_ids", "attention_mask")
 
@@ -69,92 +83,59 @@ class ImageTextWriter(Skill):
             raise UserError("this model was trained elsewhere: give --data TABLE to measure it on")
         return super().evaluate(data, options, console)
 
-    def look(self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None) -> LookResult:
-        reads = self.processor.reads
-        value = reads.receive(given, self.name)
-        prepared = reads.prepare(value)
-        check_length(reads.places(prepared), max_length, "the image and its text", "tokens")
-        (answer,) = self.answer_prepared([prepared], WriteAboutOptions())
-        sight = self._sight(prepared, answer, sites)
-        notes = [self.name, answer.look_line, *sight.notes]
-        names = single_input_names(sight, self._naming(prepared, answer, sight))
-        draw = lambda: self._drawn(prepared, answer, sight)  # noqa: E731
-        return LookResult(sight, names, make_title(reads.title(given)), notes, draw)
+    # -- looking
+
+    def watch(
+        self,
+        inputs: Mapping[str, Tensor],
+        sites: Sequence[str] | None = None,
+        measure: str = "weights",
+        target: Target | None = None,
+    ) -> Sight:
+        with short_errors(f"{type(self.theirs).__name__} could not be run on this input"):
+            return super().watch(inputs, sites, measure, target)
+
+    def look_of(self, read: ReadInput, sight: Sight, max_length: int) -> LookResult:
+        """The words over the image come first."""
+        stacked = any(isinstance(site, RelevanceMap) for site in sight)
+        seen = self._seen(read.prepared, read.answer, sight, self.watch(read.inputs) if stacked else None)
+        answer = read.answer
+        notes = [self.name, answer.look_line, *seen.notes]
+        draw = lambda: seen.draw(answer.title)  # noqa: E731
+        return LookResult(seen.sight, seen.names, make_title(read.title), notes, draw, seen.opening)
+
+    def input_places(self, read: ReadInput, looked: LookResult, sight: Sight) -> list[InputPlaces]:
+        """Words, and the cells of the image."""
+        return self._seen(read.prepared, read.answer, sight).input_places
 
     def picture(self, answer: Any) -> Picture | None:
-        if self.theirs.config.is_encoder_decoder:
-            raise UserError(f"{self.name} has two parts: `foveate look` shows where it looked")
         reads = self.processor.reads
         prepared = reads.prepare(reads.open(answer.given))
-        return self._drawn(prepared, answer, self._sight(prepared, answer, None))
+        inputs = {**reads.tensors([prepared])[0], **self.processor.writes.teach(answer)}
+        return self._seen(prepared, answer, self.watch(inputs)).draw(answer.title)
 
-    def _sight(self, prepared: ProcessedInputs, answer: Any, sites: Sequence[str] | None) -> Sight:
-        """The model while it reads the input and what it wrote."""
-        inputs = dict(prepared.inputs)
-        written = torch.tensor([answer.tokens], dtype=torch.long)
-        if "input_ids" not in inputs:  # the text begins with the token that transformers begins with
-            own = self.theirs.generation_config
-            begin = own.decoder_start_token_id if own.bos_token_id is None else own.bos_token_id
-            inputs["input_ids"] = torch.tensor([[begin or 0]])
-        what = f"{type(self.theirs).__name__} could not be run on this input"
-        with short_errors(what):
-            return self.watch({**inputs, "tokens": written}, sites)
+    def _seen(self, prepared: ProcessedInputs, answer: Any, sight: Sight, whole: Sight | None = None) -> WordsAndImage:
+        """Where the model looked while it read the input and wrote the answer; `whole` has the weights of all sites,
+        where a sight has stacks of them."""
+        reads, writes = self.processor.reads, self.processor.writes
+        begun = [] if self.theirs.config.is_encoder_decoder else [self.model.start]
+        before = prepared.inputs["input_ids"][0].tolist() if "input_ids" in prepared.inputs else begun
+        pieces = writes.tokenizer.pieces([*before, *answer.tokens])
+        picture = reads.picture(prepared.value.image)
+        return WordsAndImage(
+            sight,
+            prepared,
+            answer.tokens,
+            pieces,
+            self.theirs.config,
+            trace_origin(lambda image: self._inputs(prepared, image), picture),
+            picture,
+            whole,
+        )
 
-    def _naming(self, prepared: ProcessedInputs, answer: Any, sight: Sight) -> Naming:
-        """Tokens by name, those of the image by their number; the places of what encodes images as a grid."""
-        picture, total = grid_names(self.processor.reads.picture(prepared.value.image)), _total(sight)
-        before = self._tokens(prepared)
-        columns = {column: number for number, column in enumerate(self._columns(prepared, answer, total), 1)}
-        pieces = self.processor.writes.tokenizer.pieces([*before, *answer.tokens])
-        spare = total - len(pieces)  # places of an image without tokens of their own
-        names = [f"[IMAGE {columns[at]}]" if at in columns else pieces[at - spare] for at in range(total)]
-        return lambda count: names if count == total else picture(count)
-
-    @staticmethod
-    def _tokens(prepared: ProcessedInputs) -> list[int]:
-        """The tokens that are read, of which one stands for the start where there is no text."""
-        found: list[int] = prepared.inputs["input_ids"][0].tolist() if "input_ids" in prepared.inputs else [0]
-        return found
-
-    def _columns(self, prepared: ProcessedInputs, answer: Any, total: int) -> list[int]:
-        """Which of all that is read are places of the image."""
-        before, config = self._tokens(prepared), self.theirs.config
-        number = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
-        if number in before:
-            return [place for place, token in enumerate(before) if token == number]
-        return list(range(total - len(before) - len(answer.tokens)))
-
-    def _drawn(self, prepared: ProcessedInputs, answer: Any, sight: Sight) -> Picture | None:
-        """The image with the places that each token looked at; None where these are no grid."""
-        total = _total(sight)
-        columns = self._columns(prepared, answer, total)
-        grid = self._grid(prepared, len(columns))
-        rows = self.processor.writes.image_rows(sight, answer, columns, total)
-        if not rows or grid(len(columns))[0] == 1:
-            return None
-        found: Picture | None = self.processor.reads.draw(prepared.value, rows, answer.title, grid)
-        return found
-
-    def _grid(self, prepared: ProcessedInputs, count: int) -> GridFinder:
-        """Rows and columns of the places of an image, which a processor may say."""
-        said = prepared.inputs.get("image_grid_thw")
-        if said is None:
-            return grid_of
-        _, height, width = said[0].tolist()
-        merged = math.isqrt(max(1, height * width // max(1, count)))
-        rows, columns = height // merged, width // merged
-        return lambda places: (rows, columns, 0) if rows * columns == places else grid_of(places)
-
-
-def _total(sight: Sight) -> int:
-    """How many tokens the part that writes reads: as many as the most that see each other."""
-    sizes = [sight[name].shape[2:] for name in sight.sites if not _of_images(name)]
-    return max((queries for queries, keys in sizes if queries == keys), default=0)
-
-
-def _of_images(site: str) -> bool:
-    """Whether a site is of what encodes images."""
-    return "vision" in site or "visual" in site or "image" in site
+    def _inputs(self, prepared: ProcessedInputs, image: PIL.Image.Image) -> Mapping[str, Any]:
+        """What the model reads where another image stands in place of that of an input."""
+        return self.processor.reads.prepare(prepared.value._replace(image=image)).inputs
 
 
 def open_processor(folder: Path) -> Any:
@@ -163,15 +144,38 @@ def open_processor(folder: Path) -> Any:
     with short_errors(f"the processor in {folder} cannot be used"):
         try:
             found = transformers.AutoProcessor.from_pretrained(folder, **LOCAL_ONLY)
-        except (ImportError, AttributeError):  # what reads videos needs torchvision, which images do not
-            found = None
+        except (ImportError, AttributeError, OSError, ValueError):  # what reads videos lacks torchvision, or its file
+            found = _without_videos(folder)
         return found if hasattr(found, "image_processor") and hasattr(found, "tokenizer") else TwoParts(folder)
+
+
+def _without_videos(folder: Path) -> Any:
+    """The processor of a folder, without the part that reads videos; None where transformers does not name it."""
+    files = [read_json(folder / name) for name in PROCESSOR_FILES if (folder / name).is_file()]
+    settings = {name: value for one in reversed(files) for name, value in one.items()}
+    usual = importlib.import_module("transformers.models.auto.processing_auto").PROCESSOR_MAPPING_NAMES
+    named = settings.get("processor_class") or usual.get(read_json(folder / run_dir.CONFIG).get("model_type"))
+    kind = getattr(import_transformers(), READ_ALIKE.get(str(named), str(named)), None)
+    if kind is None:
+        return None
+
+    class Still(kind):  # type: ignore[misc]
+        """A processor that has None where videos are read."""
+
+        def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
+            return None if name == VIDEOS else super().check_argument_for_proper_class(name, argument)
+
+    parts, taken = TwoParts(folder), inspect.signature(kind.__init__).parameters
+    options = {name: settings[name] for name in taken if name in settings and name != "chat_template"}
+    own = {"image_processor": parts.image_processor, "tokenizer": parts.tokenizer, VIDEOS: None}
+    own = {name: part for name, part in own.items() if name in kind.get_attributes()}
+    return Still(**{**options, **own}, chat_template=parts.chat_template)
 
 
 class TwoParts:
     """What reads images and a tokenizer, where transformers has no processor that joins them.
 
-    The text has one token for an image; that of a Qwen2-VL gets one for each few patches.
+    The text has one token for an image.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -193,9 +197,6 @@ class TwoParts:
         found = dict(self.image_processor(images=images, return_tensors=return_tensors))
         if text is None or self.image_token is None:
             return found
-        if "image_grid_thw" in found:
-            count = int(found["image_grid_thw"][0].prod()) // self.image_processor.merge_size**2
-            text = text.replace(self.image_token, self.image_token * count)
         tokens = self.tokenizer(text, return_tensors=return_tensors)
         kinds = (tokens["input_ids"] == self.number).int()
         return {**found, **{name: tokens[name] for name in TOKENS}, "mm_token_type_ids": kinds}

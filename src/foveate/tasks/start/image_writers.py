@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from foveate.tasks.start.parts import FINE_TUNING, IMAGE_ENCODER_HELP, AllWeights, ImageEncoder, InitFrom, RunOrBody
+from foveate.tasks.start.parts import FINE_TUNING, IMAGE_ENCODER_HELP, AllWeights, InitFrom, RunOrEncoder, continues
 from foveate.training import Training
 
 FAMILY = "vision-encoder-decoder"
@@ -46,12 +46,11 @@ class ImageWriter(AllWeights):
 
 
 @dataclass(frozen=True)
-class ImageWriterOrEncoder(RunOrBody):
-    """A model that writes about images as a whole, or the image encoder of another one."""
+class ImageWriterOrEncoder(RunOrEncoder):
+    """All weights of a run of the same task or of a folder, or the image encoder of another model."""
 
-    help: ClassVar[str] = f"{IMAGE_ENCODER_HELP} Or begin with all weights of a run of such a model, {WRITER_HELP}"
+    help: ClassVar[str] = f"{IMAGE_ENCODER_HELP} Or begin with all weights of a run of the same task, {WRITER_HELP}"
     run: AllWeights = field(default_factory=ImageWriter)
-    body: InitFrom = field(default_factory=ImageEncoder)
 
     def _of(self, recipe: Any) -> InitFrom:
-        return self.run if recipe.weights.family == FAMILY else self.body
+        return self.run if continues(recipe) or recipe.weights.family == FAMILY else self.body

@@ -1,11 +1,11 @@
 """Trainings that begin from a model that compares images and texts, of a run or of a Hugging Face folder."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from foveate.errors import UserError
 from foveate.tasks.hf.matchers import forms_of
-from foveate.tasks.start.parts import FINE_TUNING, AllWeights
+from foveate.tasks.start.parts import FINE_TUNING, IMAGE_ENCODER_HELP, AllWeights, FamilyOrEncoder, InitFrom
 from foveate.training import Training
 
 
@@ -35,3 +35,11 @@ class MatcherWeights(AllWeights):
     def processor(self, recipe: Any, kind: Any) -> Any:
         start = recipe.weights
         return super().processor(recipe, kind) if start.run is not None else forms_of(start.folder, start.config)
+
+
+@dataclass(frozen=True)
+class MatcherOrEncoder(FamilyOrEncoder):
+    """A model that compares images and texts as a whole, or the image encoder of another one."""
+
+    help: ClassVar[str] = f"{MatcherWeights.help} {IMAGE_ENCODER_HELP.replace('Begin', 'Or begin')}"
+    run: InitFrom = field(default_factory=MatcherWeights)

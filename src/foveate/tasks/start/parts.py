@@ -1,6 +1,7 @@
 """What a task takes of the trained weights that it begins from: all of a run of its own, the body, an image encoder."""
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -11,10 +12,10 @@ from torch import nn
 from foveate import models, run_dir
 from foveate.contracts import Tokenizer
 from foveate.errors import UserError
-from foveate.models.vision.image_encoder import encoder_of
 from foveate.tasks.run_config import VOCABULARIES, RunConfig
-from foveate.tasks.start.image_encoder import encoder_path, fill_image_encoder
+from foveate.tasks.start.image_part import body_field, count_maps, fill_image_part, is_part_of, part_path, sizes_of_body
 from foveate.tasks.start.shared_parts import PARTS_OF, part_sizes
+from foveate.tasks.start.weights import Start
 from foveate.training import Training
 
 FINE_TUNING = Training(
@@ -46,18 +47,22 @@ BODY_HELP = (
 )
 LANGUAGE_MODEL_HELP = (
     "Begin from trained weights, with a new head: a run of `foveate train cloze` (a BERT) or `foveate train language` "
-    "(a GPT), a Hugging Face folder of a BERT or RoBERTa, or minilm. Tokenizer and sizes are theirs, unless --model "
-    "names others. A recurrent classifier begins from the embedding and the layers of a recurrent language model, or "
-    "from the embedding of a BERT."
+    "(a GPT), a Hugging Face folder of a BERT or RoBERTa, or minilm; none begins from nothing. Tokenizer and sizes are "
+    "theirs, unless --model names others. A recurrent classifier begins from the embedding and the layers of a "
+    "recurrent language model, or from the embedding of a BERT."
+)
+IMAGE_ENCODER_HELP = (
+    "Begin with the part that reads images of these trained weights: a run of a task on images, efficientnet-lite0, or "
+    "a Hugging Face or timm folder of a ViT, DeiT, BEiT, DINOv2, DINOv3, Swin, ConvNeXt, ResNet, EfficientNet, MViT, "
+    "CLIP, SigLIP, DETR or TrOCR. All else is new, and of the preset's sizes."
+)
+RUN_OR_ENCODER_HELP = (
+    "Begin with all weights of a run of the same task, and with what it reads and writes by, such as its labels; new "
+    f"ones come behind them. {IMAGE_ENCODER_HELP.replace('Begin', 'Or begin')}"
 )
 DETECTOR_HELP = (
     "Begin with the trained weights of a detector, a run or a Hugging Face folder, and with new classes; preset and "
-    "sizes are then those of the folder. Or with the image encoder of these: a run of classify-image, or of a task "
-    "whose models have such an encoder, or efficientnet-lite0."
-)
-IMAGE_ENCODER_HELP = (
-    "Begin with the image encoder of these trained weights: a run of classify-image, or of a task whose models have "
-    "such an encoder, or efficientnet-lite0. The model must have such an encoder."
+    f"sizes are then those of the folder. {IMAGE_ENCODER_HELP.replace('Begin', 'Or begin')}"
 )
 
 
@@ -95,6 +100,10 @@ class InitFrom:
     def fill(self, recipe: Any, model: nn.Module) -> None:
         """Give a model the weights. Raises UserError where they do not fit."""
         raise NotImplementedError
+
+    def trained_place(self, recipe: Any, model: nn.Module) -> str:
+        """The place in a model that the trained weights fill but for a head: "" for the whole model."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -201,7 +210,7 @@ class Body(InitFrom):
         as_it_is = recipe.model == usual_model(recipe) and start.family in recipe.families
         if as_it_is:
             recipe.model = start.preset
-        if recipe.model == start.trained_as or (as_it_is and start.run is None):
+        if recipe.model == start.trained_as or (as_it_is and start.trained_as is None):
             own = start.sizes
             if start.run is None and hasattr(start.config, "label_bias"):  # as transformers has it, for the way back
                 own["label_bias"] = recipe.page.head == "tokens"
@@ -246,7 +255,7 @@ class LanguageModelBody(Body):
 class RunOrBody(InitFrom):
     """All weights of a run of the same task, or else the body of a language model."""
 
-    run: AllWeights
+    run: InitFrom
     body: InitFrom = field(default_factory=LanguageModelBody)
 
     def _of(self, recipe: Any) -> InitFrom:
@@ -274,52 +283,112 @@ class RunOrBody(InitFrom):
     def fill(self, recipe: Any, model: nn.Module) -> None:
         self._of(recipe).fill(recipe, model)
 
+    def trained_place(self, recipe: Any, model: nn.Module) -> str:
+        return self._of(recipe).trained_place(recipe, model)
 
-class DetectorOrEncoder(InitFrom):
-    """The body of a detector, or the image encoder of another model."""
 
-    help = DETECTOR_HELP
+@dataclass(frozen=True)
+class ImageEncoder(InitFrom):
+    """The part that reads images of a model that has one or is one, in a model that builds on such a part."""
 
-    @staticmethod
-    def _of(recipe: Any) -> InitFrom:
-        return Body() if recipe.weights.family in recipe.families else ImageEncoder()
+    help: ClassVar[str] = IMAGE_ENCODER_HELP
+    stride: int | None = None
+    """The most pixels from place to place of the map that is read, where a model reads one: it must tell where things
+    are. The stages behind it are left out."""
 
     def complete(self, recipe: Any) -> None:
-        self._of(recipe).complete(recipe)
+        """The body is that of the trained weights, whatever its sizes, unless the preset's own is among them."""
+        if body_field(recipe.preset.family) is None and recipe.model == usual_model(recipe):
+            recipe.model = self._first_model(recipe)
+        field, given = body_field(recipe.preset.family), dict(recipe.architecture or {})
+        if field is None:
+            raise UserError(f"{recipe.model} has no image encoder that could begin from {recipe.start}")
+        usual, part = recipe.preset.values, recipe.image_part
+        if "fixed_norms" in self._fields(recipe):
+            recipe.architecture = given = {"fixed_norms": True} | given
+        if field in given or is_part_of(usual.get(field), part):
+            return
+        stride = None if "backbone_stages" in self._fields(recipe) else self.stride
+        own = {field: sizes_of_body(part, stride), "channels": part.config.channels, **self._maps(recipe, usual, part)}
+        recipe.architecture = {name: own[name] for name in own if name in self._fields(recipe)} | given
+
+    def check(self, recipe: Any) -> None:
+        _ = recipe.image_part  # what has none is told before any data is read
+
+    def trained_place(self, recipe: Any, model: nn.Module) -> str:
+        return part_path(model) or ""
+
+    def fill(self, recipe: Any, model: nn.Module) -> None:
+        part, encoder = recipe.image_part, model.get_submodule(part_path(model) or "")
+        config: Any = encoder.config
+        if not isinstance(config, models.config_class(part.family)):
+            field = str(body_field(recipe.preset.family)).replace("_", "-")
+            raise UserError(
+                f"{recipe.start} has the family {part.family}, but the image encoder another: leave out "
+                f"--architecture.{field}"
+            )
+        fill_image_part(model, recipe.weights, part)
+
+    @staticmethod
+    def _fields(recipe: Any) -> set[str]:
+        return {one.name for one in fields(models.config_class(recipe.preset.family))}
+
+    @staticmethod
+    def _first_model(recipe: Any) -> str:
+        """The first preset of the task that builds on a part that reads images, where the usual one does not."""
+        known = models.presets(recipe.families)
+        found = (name for name, preset in known.items() if body_field(preset.family) is not None)
+        return next(found, recipe.model)
+
+    def _maps(self, recipe: Any, usual: Mapping[str, Any], part: Start) -> dict[str, int]:
+        """How many feature maps are read: as many as usual, if there are so many."""
+        name = "backbone_stages"
+        if name not in self._fields(recipe):
+            return {}
+        kind = models.config_class(recipe.preset.family)
+        wanted = usual.get(name, getattr(kind, name))
+        return {name: min(wanted, count_maps(part))}
+
+
+def continues(recipe: Any) -> bool:
+    """Whether the trained weights are a run of the same task, and no model of another family is asked for."""
+    run = recipe.weights.run
+    if run is None or run.task != recipe.task:
+        return False
+    return recipe.model == usual_model(recipe) or recipe.preset.family == recipe.weights.family
+
+
+@dataclass(frozen=True)
+class RunOrEncoder(RunOrBody):
+    """All weights of a run of the same task, or the image encoder of another model."""
+
+    help: ClassVar[str] = RUN_OR_ENCODER_HELP
+    run: InitFrom = field(default_factory=AllWeights)
+    body: InitFrom = field(default_factory=ImageEncoder)
+
+    def _of(self, recipe: Any) -> InitFrom:
+        return self.run if continues(recipe) else self.body
+
+
+@dataclass(frozen=True)
+class FamilyOrEncoder(RunOrBody):
+    """`run` for a model of the task's families, or the image encoder of another model."""
+
+    body: InitFrom = field(default_factory=ImageEncoder)
+
+    def _of(self, recipe: Any) -> InitFrom:
+        return self.run if recipe.weights.family in recipe.families else self.body
+
+
+@dataclass(frozen=True)
+class DetectorOrEncoder(FamilyOrEncoder):
+    """The body of a detector, or the image encoder of another model."""
+
+    help: ClassVar[str] = DETECTOR_HELP
+    run: InitFrom = field(default_factory=Body)
 
     def training(self, recipe: Any) -> Training | None:
         return replace(FINE_TUNING, clip=0.1) if recipe.weights.family in recipe.families else None
-
-    def check(self, recipe: Any) -> None:
-        self._of(recipe).check(recipe)
-
-    def fill(self, recipe: Any, model: nn.Module) -> None:
-        self._of(recipe).fill(recipe, model)
-
-
-class ImageEncoder(InitFrom):
-    """The image encoder, of a model that has one or is one."""
-
-    help = IMAGE_ENCODER_HELP
-
-    def check(self, recipe: Any) -> None:
-        _ = recipe.weights  # a folder that is not there is told before any data is read
-
-    def fill(self, recipe: Any, model: nn.Module) -> None:
-        start = recipe.weights
-        encoder: Any = encoder_of(model)
-        if encoder is None:
-            raise UserError(f"{recipe.model} has no image encoder that could begin from {recipe.start}")
-        if encoder_path(start.body) is not None:
-            fill_image_encoder(model, start.body, start.folder)
-            return
-        field = "backbone" if hasattr(model, "backbone") else "image-encoder"
-        if not isinstance(encoder.config, models.config_class(start.family)):
-            raise UserError(
-                f"{recipe.start} has the family {start.family}, but the image encoder another: name one for it, such "
-                f"as --architecture.{field} efficientnet-lite0-16"
-            )
-        start.fill(encoder, part=True)
 
 
 FromRun = Annotated[Path | None, tyro.conf.arg(name="from", help=RUN_HELP)]

@@ -8,9 +8,12 @@ from typing import Any
 from foveate import models
 from foveate.config import from_dict
 from foveate.errors import UserError
+from foveate.forms.form import setting_names
+from foveate.forms.public_image import PublicImage
 from foveate.forms.standard_pixels import StandardPixels
 from foveate.models.idle_settings import changed_fields, check_settings_act
 from foveate.tasks.recipe import Recipe
+from foveate.tasks.start.image_part import image_part
 from foveate.tasks.start.weights import Start, open_start
 from foveate.training import Training
 
@@ -65,9 +68,18 @@ class Plan:
         """What `start` names. Raises UserError where there is no model."""
         assert self.start is not None, "there is nothing to begin from"
         found = open_start(self.start)
-        if found.family not in self.families and "vit" in self.families and found.family == "dual-encoder":
-            return found.image_tower()  # what classifies images begins with the part of a CLIP that reads them
-        return found
+        reads_images = isinstance(self.page.reads, StandardPixels)
+        part = image_part(found) if reads_images and found.family not in self.families else None
+        # What classifies images begins with the part of a CLIP or of a detector that reads them.
+        return part if part is not None and part.family in self.families else found
+
+    @cached_property
+    def image_part(self) -> Start:
+        """The part of the trained model that reads images. Raises UserError where there is none."""
+        part = image_part(self.weights)
+        if part is None:
+            raise UserError(f"{self.start} is a {self.weights.family}, which has no part that reads images")
+        return part
 
     def take_images(self) -> None:
         """Read images as the trained model does, in their size and by its mean and deviation of pixels, where the
@@ -77,6 +89,24 @@ class Plan:
             changed = {name: value for name, value in self.weights.images.items() if value is not None}
             left = {name for name in changed if getattr(form, name) == getattr(usual, name)}
             self.recipe.reads = replace(form, **{name: changed[name] for name in left})
+        elif isinstance(form, PublicImage) and self.weights.family not in self.families:
+            own = self.weights.images
+            side, mean, spread = (own.get(name) for name in ("size", "pixel_mean", "pixel_deviation"))
+            side, mean, spread = side or form.height, mean or form.mean, spread or form.spread
+            self.recipe.reads = replace(form, height=side, width=side, mean=mean, spread=spread)
+
+    def take_forms(self) -> None:
+        """Give the forms the settings that they have in a run of the same task, where the recipe leaves them as is
+        usual."""
+        run = self.weights.run
+        if run is None or run.task != self.task:
+            return
+        trained = self.page.from_json(run.recipe, str(self.start))
+        for part in ("reads", "writes"):
+            form, usual, own = (getattr(one, part) for one in (self.recipe, self.page, trained))
+            shared = {*setting_names(type(form))} & {*setting_names(type(own))}
+            left = [name for name in shared if getattr(form, name) == getattr(usual, name)]
+            setattr(self.recipe, part, replace(form, **{name: getattr(own, name) for name in left}))
 
     def take_settings(self, run: Mapping[str, Any], names: Sequence[str], left_open: bool = False) -> None:
         """Give the forms the settings of these names that the recipe of a trained run has; with `left_open`, only those
@@ -115,13 +145,16 @@ def settle(page: Any, values: Mapping[str, Any]) -> Recipe:
     begins = recipe.start is not None and left_open and not has_all_sizes(given, recipe.model)
     if begins:
         page.start.complete(plan)
+        plan.take_forms()
     recipe.training = _plain(training) if isinstance(training, Training) else _usual_training(plan, training)
     preset, given = plan.preset, recipe.architecture
+    asked = values["architecture"]
     if given is None or isinstance(given, Mapping):
         recipe.architecture = _architecture(page, preset, given or {}, recipe.model)
-    asked = values["architecture"]
+        if not has_all_sizes(asked, recipe.model):
+            recipe.architecture = _usual_label_bias(recipe.architecture, given or {})
     if isinstance(asked, Mapping) and not has_all_sizes(asked, recipe.model):
-        usual = _architecture(page, preset, {}, recipe.model)
+        usual = _usual_label_bias(_architecture(page, preset, {}, recipe.model), {})
         check_settings_act(recipe.architecture, asked.keys() & {*changed_fields(recipe.architecture, usual)})
     if not isinstance(recipe.architecture, models.config_class(preset.family)):
         raise UserError(f"{recipe.start or 'the recipe'} has another architecture than {recipe.model}: name a --model")
@@ -146,6 +179,15 @@ def _usual_training(plan: Plan, changes: Any) -> Training:
 
 def _plain(training: Training) -> Training:
     return Training(**{part.name: getattr(training, part.name) for part in fields(Training)})
+
+
+def _usual_label_bias(config: Any, given: Mapping[str, Any]) -> Any:
+    """A config without a bias for the label of a text where nothing is said of one and transformers could not have it:
+    there a causal model has none, and an RMS norm has no bias that could take it up."""
+    texts = getattr(config, "head", None) == "text" and hasattr(config, "label_bias")
+    if not texts or "label_bias" in given or config.norm_kind == "layer":
+        return config
+    return replace(config, label_bias=False)
 
 
 def _architecture(page: Any, preset: models.Preset, given: Mapping[str, Any], model: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from foveate.errors import UserError
 from foveate.forms.form import setting_names
 from foveate.forms.public_image import PublicImage
+from foveate.models.vision.image_encoder import ImageBody
 
 
 def forms_for(
@@ -19,6 +20,7 @@ def forms_for(
 
     def choose(reads: Any, writes: Any, architecture: Any) -> tuple[Any, Any]:
         vision = getattr(architecture, "vision", None)
+        vision = vision.config if isinstance(vision, ImageBody) else vision
         if vision is None or isinstance(reads, PublicImage):
             return reads, writes
         kept = {"pixel_range", *({"size"} if hasattr(architecture, "image_size") else ())}

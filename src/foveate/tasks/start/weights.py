@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,8 @@ class Start:
     """None for a model that reads no text, and for one that writes another: it has one for each side."""
     run: RunConfig | None = field(default=None, repr=False)
     """What a run folder says of itself."""
+    is_part: bool = False
+    """Whether this is the part of the trained model that reads images."""
 
     @cached_property
     def body(self) -> dict[str, Tensor]:
@@ -81,7 +83,9 @@ class Start:
         if not reads_images(header_of(self.folder).model_type):
             return {}
         image = PublicImage.of_folder(self.folder, getattr(own, "image_size", 224), own.channels)
-        size = getattr(own, "image_size", None) or image.longest or image.height
+        size = getattr(own, "image_size", None)
+        if size is None and not self.is_part:  # the images of a detector or of documents are large
+            size = image.longest or image.height
         return {"size": size, "pixel_mean": image.mean, "pixel_deviation": image.spread}
 
     @property
@@ -92,13 +96,8 @@ class Start:
     @property
     def trained_as(self) -> str | None:
         """The preset that a run began from; its sizes may have been changed."""
-        preset = None if self.run is None else self.run.recipe.get("model")
+        preset = None if self.run is None or self.is_part else self.run.recipe.get("model")
         return preset if isinstance(preset, str) else None
-
-    def image_tower(self) -> "Start":
-        """The vision Transformer in a model that compares images and texts."""
-        own = {name.removeprefix("images."): one for name, one in self.tensors.items() if name.startswith("images.")}
-        return replace(self, family="vit", config=self.config.vision, tensors=own, tokenizer=None)
 
     def fill(self, model: nn.Module, part: bool = False) -> None:
         """Give a model the trained body, or as many of its first layers as it has, which is then said; its head stays

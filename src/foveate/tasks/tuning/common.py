@@ -11,13 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from foveate import tasks
+from foveate.accelerator import device_of
 from foveate.contracts import Output, Tokenizer
+from foveate.data.text.documents import Conversation
 from foveate.errors import UserError
+from foveate.forms.inputs import make_title
 from foveate.forms.tuned import ReadTunedPrompt
-from foveate.nn import low_rank_updates, without_low_rank
+from foveate.nn import longest_sequence, low_rank_updates, without_low_rank
+from foveate.tasks.chatting import Chatting
 from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights
-from foveate.tasks.tuning.rollouts import distinct, write
+from foveate.tasks.tuning.rollouts import Judged, WritingPrompt, distinct, write
 
 SAME = 1e-6
 """Rewards that differ by less are equal."""
@@ -66,7 +70,7 @@ class WithoutUpdates(nn.Module):
         return output
 
 
-class TunedModel(Skill):
+class TunedModel(Chatting, Skill):
     """A language model that was tuned."""
 
     @property
@@ -91,14 +95,27 @@ class TunedModel(Skill):
         """What the model from which the tuning began is called in tables."""
         return f"before, {self.recipe.start}"
 
+    def prompt(self, value: Any) -> WritingPrompt:
+        """The beginning of a text, or messages to answer, as tokens. Raises UserError where no room is left."""
+        tokens = self.processor.reads.prepare(value).tokens.tolist()
+        most, room = longest_sequence(self.model), self.processor.writes.max_tokens
+        if len(tokens) + room > most:
+            text = value.turns[-1][1] if isinstance(value, Conversation) else value
+            raise UserError(
+                f"the prompt {make_title(text)!r} has {len(tokens):,} tokens, and {room:,} may be written, but the "
+                f"model reads at most {int(most):,}: shorten it, or lower --max-tokens"
+            )
+        return WritingPrompt(tokens, value if isinstance(value, Conversation) else None)
+
     def written(
-        self, model: nn.Module, beginnings: Sequence[str], options: Any, reward: Path | None
+        self, model: nn.Module, beginnings: Sequence[Any], options: Any, reward: Path | None
     ) -> tuple[list[str], dict[str, float]]:
-        """A text for each beginning, and their mean metrics; the "reward" if there is a reward model."""
-        generator = torch.Generator().manual_seed(options.seed)
-        prompts, most = self.tokenizer.encode(list(beginnings)), self.processor.writes.max_tokens
+        """A text for each beginning, or an answer to messages, and their mean metrics; the "reward" if there is a
+        reward model."""
+        generator = torch.Generator(device_of(model)).manual_seed(options.seed)
+        prompts, most = [*map(self.prompt, beginnings)], self.processor.writes.max_tokens
         found = write(model, self.base, self.tokenizer, prompts, 1, most, generator)
-        metrics = {} if reward is None else {"reward": sum(rewards(load_reward(reward), found.texts)) / len(prompts)}
+        metrics = {} if reward is None else {"reward": sum(rewards(load_reward(reward), found.judged)) / len(prompts)}
         metrics |= {
             "kl": float(found.kl.mean()),
             "length": float(found.length.float().mean()),
@@ -124,17 +141,18 @@ def load_of_task(folder: Path, allowed: Sequence[str], advice: str) -> Any:
     return found
 
 
-def rewards(judge: Any, texts: Sequence[str]) -> list[float]:
-    """What a reward model gives texts, in their order."""
+def rewards(judge: Any, texts: Sequence[Judged]) -> list[float]:
+    """What a reward model gives texts or conversations, in their order."""
     reads, writes = judge.processor.reads, judge.processor.writes
     prepared = [reads.prepare(text) for text in texts]  # also of an empty text, which a model may write
     return [float(one.reward) for one in judge.answer_prepared(prepared, writes.run_options())]
 
 
-def check_rewards(judge: Any, texts: Sequence[str], folder: Path) -> None:
+def check_rewards(judge: Any, texts: Sequence[Judged], folder: Path) -> None:
     """Raise UserError for a reward model from which nothing can be learned: it gives these texts the same reward."""
     found = rewards(judge, texts)
+    kind = "sentences" if isinstance(texts[0], str) else "conversations"
     if len(set(texts)) > 1 and max(found) - min(found) < SAME:
         raise UserError(
-            f"{folder} gives {len(texts)} sentences the same reward, {found[0]:.3g}: there is nothing to learn from it"
+            f"{folder} gives {len(texts)} {kind} the same reward, {found[0]:.3g}: there is nothing to learn from it"
         )

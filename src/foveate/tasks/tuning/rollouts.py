@@ -3,14 +3,18 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import length_hint
+from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from foveate.accelerator import device_of
 from foveate.contracts import IGNORE, Batch, Tokenizer
 from foveate.data.ragged import padded
+from foveate.data.text.conversations import with_answer_end
+from foveate.data.text.documents import Conversation
 from foveate.decoding.sampling import sample
 from foveate.errors import UserError
 from foveate.training import Batches
@@ -18,8 +22,20 @@ from foveate.training.objectives.preferences import leave_one_out
 
 ADVICE = "the last checkpoint has the weights before: try a lower learning_rate, or another kl_weight"
 
-RewardOf = Callable[[Sequence[str]], Sequence[float]]
+Judged = str | Conversation
+"""What a reward model reads: a text, or messages with the answer to them."""
+
+RewardOf = Callable[[Sequence[Judged]], Sequence[float]]
 """What texts are worth."""
+
+
+class WritingPrompt(NamedTuple):
+    """What a text is written after."""
+
+    tokens: Sequence[int]
+    """Those that the model reads, from the start token on."""
+    question: Conversation | None = None
+    """The messages that are answered, in a chat."""
 
 
 @dataclass
@@ -31,6 +47,9 @@ class Rollouts:
     labels: Tensor
     """(R, T), with IGNORE at the prompt."""
     texts: list[str]
+    """With their prompts; of chats the answers alone."""
+    judged: list[Judged]
+    """What a reward model reads of each."""
     log_prob: Tensor
     """(R, T): the log-probability of each label to the writer; 0 at the prompt."""
     kl: Tensor
@@ -43,38 +62,49 @@ def write(
     model: nn.Module,
     base: nn.Module,
     tokenizer: Tokenizer,
-    prompts: Sequence[Sequence[int]],
+    prompts: Sequence[WritingPrompt],
     samples: int,
     most: int,
     generator: torch.Generator,
 ) -> Rollouts:
-    """`samples` texts of at most `most` tokens for each prompt, drawn from the model; its mode stays as it was."""
-    training = model.training
-    special = tokenizer.special
-    starts, lengths = padded([np.array([special.start, *prompt]) for prompt in prompts], special.pad)
-    drawn = sample(model.eval(), {"tokens": starts, "lengths": lengths}, special, most, samples, generator=generator)  # type: ignore[arg-type]
-    rows, written, known = [], [], []
+    """`samples` texts of at most `most` tokens for each prompt, drawn from the model; its mode stays as it was.
+
+    The base model is moved to the device of the model.
+    """
+    training, device = model.training, device_of(model)
+    special = with_answer_end(tokenizer) if prompts[0].question else tokenizer.special
+    starts, lengths = padded([np.array(prompt.tokens) for prompt in prompts], special.pad)
+    begun = {"tokens": starts.to(device), "lengths": lengths.to(device)}
+    drawn = sample(model.eval(), begun, special, most, samples, generator=generator)  # type: ignore[arg-type]
+    rows, written, owners = [], [], []
     for prompt, outputs in zip(prompts, drawn, strict=True):
         for one in outputs:
-            rows.append(np.array([special.start, *prompt, *one.tokens, *[special.end] * one.ended]))
-            written.append([*prompt, *one.tokens])
-            known.append(len(prompt))
+            rows.append(np.array([*prompt.tokens, *one.tokens, *[special.end] * one.ended]))
+            written.append([*([] if prompt.question else prompt.tokens[1:]), *one.tokens])
+            owners.append(prompt)
     tokens, row_lengths = padded([row[:-1] for row in rows], special.pad)
     labels, _ = padded([row[1:] for row in rows], IGNORE)
-    for row, count in enumerate(known):
-        labels[row, :count] = IGNORE
+    for row, prompt in enumerate(owners):
+        labels[row, : len(prompt.tokens) - 1] = IGNORE
     inputs = {"tokens": tokens, "lengths": row_lengths}
-    own, other = (token_log_probs(each, inputs, labels) for each in (model, base))
+    own, other = (token_log_probs(each, inputs, labels, device) for each in (model, base))
     model.train(training)
     kl, length = (own - other).sum(1), (labels != IGNORE).sum(1)
-    return Rollouts(inputs, labels, tokenizer.decode(written), own, kl, length)
+    texts = tokenizer.decode(written)
+    judged = [_judged(prompt.question, text) for prompt, text in zip(owners, texts, strict=True)]
+    return Rollouts(inputs, labels, texts, judged, own, kl, length)
+
+
+def _judged(question: Conversation | None, text: str) -> Judged:
+    return text if question is None else replace(question, turns=(*question.turns, ("assistant", text)))
 
 
 @torch.no_grad()
-def token_log_probs(model: nn.Module, inputs: dict[str, Tensor], labels: Tensor) -> Tensor:
-    """The log-probability of each label (R, T), in nats; 0 where there is none."""
-    logits = model(**inputs).logits.float()
-    return -F.cross_entropy(logits.mT, labels, ignore_index=IGNORE, reduction="none")
+def token_log_probs(model: nn.Module, inputs: dict[str, Tensor], labels: Tensor, device: torch.device) -> Tensor:
+    """The log-probability of each label (R, T), in nats; 0 where there is none. The model is moved to the device on
+    which it computes; the result is on the CPU, as inputs and labels are."""
+    logits = model.to(device)(**{name: value.to(device) for name, value in inputs.items()}).logits.float()
+    return -F.cross_entropy(logits.mT, labels.to(device), ignore_index=IGNORE, reduction="none").cpu()
 
 
 @dataclass
@@ -89,7 +119,7 @@ class RolloutBatches:
     base: nn.Module
     tokenizer: Tokenizer
     reward: RewardOf
-    prompts: list[list[int]]
+    prompts: list[WritingPrompt]
     batch: int
     """Prompts of a batch."""
     samples: int
@@ -113,19 +143,19 @@ class RolloutBatches:
         order = np.random.default_rng((self.seed, number)).permutation(len(self.prompts))
         for place in range(skip // self.passes, self._written):
             chosen = order[place * self.batch : (place + 1) * self.batch]
-            generator = torch.Generator().manual_seed(hash((self.seed, number, place)) % 2**63)
+            generator = torch.Generator(device_of(self.model)).manual_seed(hash((self.seed, number, place)) % 2**63)
             batch = self._batch(
                 [self.prompts[row] for row in chosen], generator, f"step {place + 1} of pass {number + 1}"
             )
             for _ in range(max(skip - place * self.passes, 0), self.passes):
                 yield batch
 
-    def _batch(self, prompts: list[list[int]], generator: torch.Generator, source: str) -> Batch:
+    def _batch(self, prompts: list[WritingPrompt], generator: torch.Generator, source: str) -> Batch:
         try:
             found = write(self.model, self.base, self.tokenizer, prompts, self.samples, self.most, generator)
         except UserError as error:
             raise UserError(f"{source} stopped: {error}; {ADVICE}") from None
-        reward = torch.tensor(list(self.reward(found.texts)))
+        reward = torch.tensor(list(self.reward(found.judged)))
         advantage = leave_one_out((reward - self.kl_weight * found.kl).view(-1, self.samples)).flatten()
         for name, values in (("KL", found.kl), ("reward", reward), ("advantage", advantage)):
             if not bool(values.isfinite().all()):
@@ -150,6 +180,8 @@ class ReferenceBatches:
 
     batches: Batches
     base: nn.Module
+    model: nn.Module
+    """The model that is tuned, on whose device the base model computes too."""
 
     @property
     def report(self) -> str:
@@ -161,7 +193,7 @@ class ReferenceBatches:
 
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
         for batch in self.batches.epoch(number, skip):
-            reference = token_log_probs(self.base, batch.inputs, batch.labels).sum(1)
+            reference = token_log_probs(self.base, batch.inputs, batch.labels, device_of(self.model)).sum(1)
             yield replace(batch, targets={**batch.targets, "reference": reference})
 
 

@@ -6,6 +6,7 @@
 from pathlib import Path
 
 from foveate import run_dir
+from foveate.data.tokens.public_tokenizer import TOKENIZER
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.forms.inputs import add_question, read_input
@@ -29,6 +30,9 @@ of those whose outputs are boxes."""
 
 WITH_PARTS = ("vision-encoder-decoder", "blip")
 """Types of models with parts or heads of which some do, and of which we have some."""
+
+COMPARES = ("clip", "siglip")
+"""Types of models that compare images and texts, which are ours where the folder says how texts are read."""
 
 READS_SOUNDS = ("whisper",)
 """Types of models whose input is a sound, which are looked at in transformers where it is installed."""
@@ -56,7 +60,9 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         kind_of = header_of(folder).model_type
         named = named and kind_of not in READS_SOUNDS
         ours = kind_of in SEEN_AS_OURS or translates(folder) or (kind_of in WITH_PARTS and _has_all_parts(folder))
-        ours = ours or (kind_of not in MODEL_TYPES and has_transformers() and writes_about_images(folder))
+        ours = ours or (kind_of in COMPARES and (folder / TOKENIZER).is_file() and _has_all_parts(folder))
+        lacking = kind_of not in MODEL_TYPES or kind_of in WITH_PARTS
+        ours = ours or (lacking and has_transformers() and writes_about_images(folder))
         if not (named or ours or (kind_of in MODEL_TYPES and not has_transformers())):
             from foveate.tasks.viewers.huggingface import open_folder
 

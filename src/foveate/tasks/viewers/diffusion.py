@@ -14,6 +14,7 @@ from foveate.forms.inputs import check_length, make_title, require_text
 from foveate.interop.diffusion_pipelines import denoiser, load_pipeline
 from foveate.interop.huggingface import short_errors
 from foveate.sight import Sight, look
+from foveate.sight.measured_look import check_of_weights, finished
 from foveate.tasks.viewers.diffusion_words import is_word_site, word_strip
 from foveate.tasks.viewers.joint import grid_size, part_joint, parts_of, text_is_first
 from foveate.tasks.viewers.texts import FolderTokenizer
@@ -59,18 +60,21 @@ class PipelineViewer:
         pipeline = load_pipeline(folder, choose_device(device))
         return cls(pipeline, f"{type(pipeline).__name__} from {folder}")
 
-    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+    def look(
+        self, given: Input, max_length: int, sites: Sequence[str] | None = None, measure: str = "weights"
+    ) -> LookResult:
         """Draw the caption, then look at the denoiser while it repeats a step in the middle.
 
         Of guided steps the half that reads the caption is shown. Raises UserError for an input that is not a text, and
         for a model that attends in a way that cannot be recorded.
         """
+        check_of_weights(measure, self.name)
         caption = require_text(given, self.name).strip()
         with short_errors(f"{self.name} could not draw"):
             drawn = self._draw(caption)
         model, ratio = denoiser(self.pipeline), drawn.image.width / drawn.image.height
         chosen = self._chosen(drawn)
-        sights = [self._sight(model, call, ratio, sites) for call in chosen]
+        sights = [finished(self._sight(model, call, ratio, sites), measure) for call in chosen]
         sight = sights[len(sights) // 2]
         check_length(max(max(sight[site].shape[2:]) for site in sight.sites), max_length, "the image", "places")
         words = self._words(drawn, _text_length(chosen[0]))

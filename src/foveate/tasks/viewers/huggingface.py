@@ -6,7 +6,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.huggingface import load
-from foveate.tasks.viewers import images, sounds, texts
+from foveate.tasks.viewers import images, proteins, sounds, texts, videos
 from foveate.training.hardware import choose_device
 from foveate.viewer.protocol import ModelViewer
 
@@ -29,4 +29,8 @@ def open_folder(folder: Path, device: str) -> ModelViewer:
         )
     if all(hasattr(model, part) for part in ("text_model", "vision_model")):
         return images.PairViewer(model, folder)
+    if given == "pixel_values" and videos.reads_films(model):
+        return videos.VideoViewer(model, folder)
+    if given == "input_ids" and proteins.contact_head(model) is not None:
+        return proteins.ProteinViewer(model, folder)
     return VIEWERS[given](model, folder)

@@ -25,6 +25,7 @@ from foveate.interop.huggingface import (
     vision_configs,
 )
 from foveate.sight import Sight
+from foveate.sight.measured_look import check_windows, finished
 from foveate.tasks.viewers.one_pass import look_and_predict, run_and_look
 from foveate.tasks.viewers.texts import FolderTokenizer, TextViewer, decoder_path, generate_and_look, generates
 from foveate.tasks.viewers.windows import find_windows, has_windows, patch_size
@@ -47,17 +48,21 @@ class ImageViewer:
         )
         self.name = f"{type(model).__name__} from {folder}"
 
-    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+    def look(
+        self, given: Input, max_length: int, sites: Sequence[str] | None = None, measure: str = "weights"
+    ) -> LookResult:
         file = require_file(given, self.name, self.takes)
         pixels, naming = self.read(file, max_length)
         inputs = {"pixel_values": pixels}
         if generates(self.model):
-            sight, names, notes = generate_and_look(self.model, inputs, naming, self.tokenizer, sites)
+            sight, names, notes = generate_and_look(self.model, inputs, naming, self.tokenizer, sites, measure)
         else:
-            sight, notes = look_and_predict(self.model, inputs, sites)
+            sight, notes = look_and_predict(self.model, inputs, sites, measure)
             names = self._names(sight, naming)
-        known = find_windows(self.model, self.model.config, sight, (naming.height, naming.width))
-        sight = sight.merge_windows(known)
+        check_windows(measure, has_windows(self.model))
+        relevance = measure == "relevance"  # whose sites are stacks
+        known = {} if relevance else find_windows(self.model, self.model.config, sight, (naming.height, naming.width))
+        sight = finished(sight.merge_windows(known), measure)
         for name, sides in known.items():
             names[name] = (naming.grid(sides[0].height, sides[0].width), naming.grid(sides[1].height, sides[1].width))
         if any(sides[1].padding for sides in known.values()):
@@ -79,9 +84,10 @@ class ImageViewer:
 
     def _names(self, sight: Sight, naming: Naming) -> dict[str, SidePair]:
         """The names for a model that generates nothing; the learned queries of a detector have no names."""
-        if not getattr(self.model.config, "is_encoder_decoder", False):
-            return single_input_names(sight, naming)
         count = getattr(self.model.config, "num_queries", 0)
+        if not getattr(self.model.config, "is_encoder_decoder", False):
+            patches: Naming = lambda places: None if places == count else naming(places)  # noqa: E731
+            return single_input_names(sight, patches)
         return encoder_decoder_names(
             sight, naming, DecoderNames(token_names([]), token_names([]), decoder_path(self.model), count)
         )
@@ -96,12 +102,15 @@ class PairViewer:
         self.image, self.text = ImageViewer(model, folder), TextViewer(model, folder)
         self.model, self.name = model, self.image.name
 
-    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+    def look(
+        self, given: Input, max_length: int, sites: Sequence[str] | None = None, measure: str = "weights"
+    ) -> LookResult:
         file = require_file(given, self.name, self.takes)
         ids, labels = self.text.read(file.question, max_length)
         pixels, naming = self.image.read(file, max_length)
         inputs = {"pixel_values": pixels, "input_ids": torch.tensor([ids], device=self.model.device)}
-        sight, _ = run_and_look(self.model, self.model, inputs, sites)
+        sight, _ = run_and_look(self.model, self.model, inputs, sites, measure)
+        sight = finished(sight, measure)
         names: dict[str, SidePair] = {}
         for part, tokens in (("text_model*", token_names(labels)), ("vision_model*", naming)):
             if any(fnmatchcase(site, part) for site in sight.sites):

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from foveate.data.sources.cache import without_fetching
 from foveate.data.tokens.chat import ChatForm, chat_template
 from foveate.errors import UserError
 from foveate.forms.inputs import EXAMPLES, make_title
@@ -13,8 +14,25 @@ from foveate.nn import longest_sequence
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.language_model import LanguageModel
 from foveate.tasks.skill import Skill
-from foveate.tasks.task import nothing_to_see
+from foveate.tasks.task import nothing_to_see, open_examples
 from foveate.viewer.protocol import ContinuedText, Input, LookResult
+
+SUGGESTED, LONGEST, CONSIDERED = 3, 120, 200
+"""Inputs of the held-out part that a page suggests, their most characters, and how many of the part are considered."""
+
+
+def held_out_inputs(skill: Skill) -> tuple[str, ...]:
+    """Texts that a run did not learn from, where its data are still there: short ones, which fit a line."""
+    if skill.takes != "text" or not (skill.recipe.examples.data or skill.recipe.examples.source):
+        return ()
+    try:
+        with without_fetching():
+            held_out = open_examples(skill.task, skill.recipe)[1]
+        texts = [skill.processor.reads.place(one) for one in held_out.some(CONSIDERED)]
+    except (UserError, OSError):
+        return ()
+    fitting = [text for text in dict.fromkeys(texts) if 0 < len(text.strip()) <= LONGEST]
+    return tuple(sorted(fitting, key=len)[len(fitting) // 2 :][:SUGGESTED])
 
 
 class SkillViewer:
@@ -27,7 +45,7 @@ class SkillViewer:
         reads_text = self.skill.processor.reads.name == "text"
         longest = longest_sequence(self.skill.model) if reads_text else math.inf
         self.max_length = int(longest) if longest < math.inf else None
-        self.examples = EXAMPLES if reads_text else ()
+        self.examples = held_out_inputs(self.skill) or (EXAMPLES if reads_text else ())
         if not self.skill.attends():
             raise nothing_to_see(self.skill.task, self.skill.recipe.model, self.name)
 
@@ -37,9 +55,11 @@ class SkillViewer:
         found: nn.Module = self.skill.model
         return found
 
-    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+    def look(
+        self, given: Input, max_length: int, sites: Sequence[str] | None = None, measure: str = "weights"
+    ) -> LookResult:
         """Look at the model while it reads an input."""
-        found: LookResult = self.skill.look(given, max_length, sites)
+        found: LookResult = self.skill.look(given, max_length, sites, measure)
         return found
 
 
@@ -66,9 +86,11 @@ class CompleterViewer(SkillViewer):
             self._template = None
         self.chats = self._template is not None
 
-    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+    def look(
+        self, given: Input, max_length: int, sites: Sequence[str] | None = None, measure: str = "weights"
+    ) -> LookResult:
         """The page of a chat has the user's last words as its title."""
-        found = super().look(given, max_length, sites)
+        found = super().look(given, max_length, sites, measure)
         if self._template is not None and isinstance(given, str):
             found.title = make_title(self._template.last_of_user(given)) or found.title
         return found

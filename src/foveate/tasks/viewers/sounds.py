@@ -10,8 +10,9 @@ from torch import Tensor
 from foveate.data.sounds.files import Waveform, decode_sound
 from foveate.errors import UserError
 from foveate.forms.inputs import check_length, require_file
-from foveate.forms.naming import single_input_names
+from foveate.forms.naming import cut_padding, single_input_names
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, read_optional_json, short_errors
+from foveate.sight.measured_look import finished
 from foveate.tasks.viewers.images import PROCESSOR
 from foveate.tasks.viewers.one_pass import look_and_predict
 from foveate.tasks.viewers.texts import FolderTokenizer, generate_and_look, generates
@@ -28,7 +29,9 @@ class SoundViewer:
         self.model, self.tokenizer = model, FolderTokenizer(folder)
         self.preprocessor, self.name = SoundPreprocessor(model.config, folder), f"{type(model).__name__} from {folder}"
 
-    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+    def look(
+        self, given: Input, max_length: int, sites: Sequence[str] | None = None, measure: str = "weights"
+    ) -> LookResult:
         file = require_file(given, self.name, self.takes)
         sound = decode_sound(file.data, file.name)
         seconds, longest = sound.seconds, self.preprocessor.longest
@@ -39,13 +42,16 @@ class SoundViewer:
         features = self.preprocessor.prepare(sound)
         spectrogram = self.preprocessor.spectrogram(features[0])
         check_length(spectrogram.shape[1], max_length, "the spectrogram", "frames")
-        heard = Audio.of(spectrogram, seconds if longest is None else longest)
+        heard = Audio.of(spectrogram, seconds, padded=longest)
         inputs = {"input_features": features.to(self.model.device, self.model.dtype)}
         if generates(self.model):
-            sight, names, notes = generate_and_look(self.model, inputs, lambda count: heard, self.tokenizer, sites)
+            sight, names, notes = generate_and_look(
+                self.model, inputs, lambda count: heard, self.tokenizer, sites, measure
+            )
         else:
-            sight, notes = look_and_predict(self.model, inputs, sites)
+            sight, notes = look_and_predict(self.model, inputs, sites, measure)
             names = single_input_names(sight, lambda count: heard)
+        sight = cut_padding(finished(sight, measure), names)
         return LookResult(sight, names, file.name, [self.name, *notes, *sight.notes])
 
 

@@ -16,6 +16,7 @@ from foveate.forms.inputs import EXAMPLES, check_length, make_title, require_tex
 from foveate.forms.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
 from foveate.sight import Sight
+from foveate.sight.measured_look import finished
 from foveate.tasks.viewers.one_pass import DECODER_INPUT, look_and_predict, run_and_look
 from foveate.viewer.protocol import Input, InputKind, LookResult
 from foveate.viewer.sides import SidePair
@@ -69,6 +70,11 @@ class FolderTokenizer:
             raise UserError("this folder has no tokenizer: pass token ids, such as '5 17 9'")
         return [int(word) for word in words]
 
+    def inside(self, text: str) -> list[int]:
+        """The ids of a text alone, without the special tokens around it."""
+        with in_one_line(UNREADABLE):
+            return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
     def decode(self, ids: Sequence[int]) -> str:
         return " ".join(map(str, ids)) if self.tokenizer is None else self._texts([list(ids)], True)[0]
 
@@ -94,15 +100,20 @@ class TextViewer:
         self.name = f"{type(model).__name__} from {folder}"
         self.max_length, self.examples = positions(model), EXAMPLES
 
-    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+    def look(
+        self, given: Input, max_length: int, sites: Sequence[str] | None = None, measure: str = "weights"
+    ) -> LookResult:
         text = require_text(given, self.name)
         ids, labels = self.read(text, max_length)
         inputs = {"input_ids": torch.tensor([ids], device=self.model.device)}
         if getattr(self.model.config, "is_encoder_decoder", False):
-            sight, names, notes = generate_and_look(self.model, inputs, token_names(labels), self.tokenizer, sites)
+            sight, names, notes = generate_and_look(
+                self.model, inputs, token_names(labels), self.tokenizer, sites, measure
+            )
         else:
-            sight, notes = look_and_predict(self.model, inputs, sites)
+            sight, notes = look_and_predict(self.model, inputs, sites, measure)
             names = single_input_names(sight, token_names(labels))
+        sight = finished(sight, measure)
         return LookResult(sight, names, make_title(text), [self.name, *notes, *sight.notes])
 
     def read(self, text: str, max_length: int) -> tuple[list[int], list[str]]:
@@ -148,13 +159,26 @@ def decoder_path(model: Any) -> str:
 
 
 def generate_and_look(
-    model: Any, inputs: dict[str, Any], source: Naming, words: FolderTokenizer, sites: Sequence[str] | None
+    model: Any,
+    inputs: dict[str, Any],
+    source: Naming,
+    words: FolderTokenizer,
+    sites: Sequence[str] | None,
+    measure: str = "weights",
 ) -> tuple[Sight, dict[str, SidePair], list[str]]:
-    """Generate, then look at the model while it reads source and output at once: sight, names, notes."""
+    """Generate, then look at the model while it reads source and output at once: sight, names, notes.
+
+    Gradients and relevance are those of the log-probability of the output.
+    """
     with_head = generates(model)
     ids = _generate(model, inputs) if with_head else _shift(model, inputs)
     part = model if with_head else model.base_model
-    sight, _ = run_and_look(model, part, {**inputs, DECODER_INPUT: ids[:, :-1]}, sites)
+
+    def log_probability(output: Any) -> Tensor:
+        return output.logits.float().log_softmax(-1).gather(-1, ids[:, 1:, None]).sum()
+
+    given = {**inputs, DECODER_INPUT: ids[:, :-1].clone()}  # a copy, which may have gradients behind it
+    sight, _ = run_and_look(model, part, given, sites, measure, log_probability if with_head else None)
     labels = words.pieces(ids[0].tolist())
     writer = DecoderNames(token_names(labels[:-1]), token_names(labels[1:]), decoder_path(model), len(labels) - 1)
     text = words.decode(ids[0].tolist())

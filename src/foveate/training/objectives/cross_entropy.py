@@ -14,19 +14,24 @@ ROWS = 128
 
 
 def smoothed_cross_entropy(
-    logits: Float[Tensor, "B T N"], labels: Int[Tensor, "B T"], counts: Bool[Tensor, "B T"], smoothing: float
+    logits: Float[Tensor, "B T N"],
+    labels: Int[Tensor, "B T"],
+    counts: Bool[Tensor, "B T"],
+    smoothing: float,
+    weights: Float[Tensor, "B T"] | None = None,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, "B T"], Bool[Tensor, "B T"]]:
     """The loss summed over the labels that count, the log-probability of each label, and whether it is the likeliest.
 
     The target is 1 - `smoothing` on the label plus `smoothing` distributed evenly over the N entries, as in
     `torch.nn.functional.cross_entropy`. Only the loss has a gradient. Computed in float32 for all types of
-    logits. Logits may be split among processes.
+    logits, which may be split among processes. The loss of each label is multiplied by its weight, if there are any.
     """
+    scale = counts.float() if weights is None else counts * weights
     if mesh_of(logits) is not None:
         from foveate.training.parallel.vocabulary import split_cross_entropy  # takes time, which few need
 
-        return split_cross_entropy(logits, labels, counts, smoothing)
-    return _SmoothedCrossEntropy.apply(logits, labels, counts, smoothing)
+        return split_cross_entropy(logits, labels, scale, smoothing)
+    return _SmoothedCrossEntropy.apply(logits, labels, scale, smoothing)
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
@@ -41,7 +46,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         context: Any,
         logits: Float[Tensor, "B T N"],
         labels: Int[Tensor, "B T"],
-        counts: Bool[Tensor, "B T"],
+        scale: Float[Tensor, "B T"],
         smoothing: float,
     ) -> tuple[Float[Tensor, ""], Float[Tensor, "B T"], Bool[Tensor, "B T"]]:
         exact = torch.promote_types(logits.dtype, torch.float32)
@@ -57,17 +62,17 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         losses = -(1 - smoothing) * log_prob
         if smoothing:
             losses -= smoothing * torch.cat(means).view_as(labels)
-        context.save_for_backward(logits, labels, counts)
+        context.save_for_backward(logits, labels, scale)
         context.smoothing = smoothing
         context.mark_non_differentiable(log_prob, likeliest)
-        return losses.masked_fill(~counts, 0.0).sum(), log_prob, likeliest
+        return (losses * scale).masked_fill(scale == 0, 0.0).sum(), log_prob, likeliest
 
     @staticmethod
     @once_differentiable
     def backward(context: Any, to_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        logits, labels, counts = context.saved_tensors
+        logits, labels, scale = context.saved_tensors
         exact, evenly = torch.promote_types(logits.dtype, torch.float32), context.smoothing / logits.shape[-1]
-        weights = (counts * to_loss).flatten()[:, None]
+        weights = (scale.to(to_loss.dtype) * to_loss).flatten()[:, None]
         to_logits = torch.empty_like(logits, memory_format=torch.contiguous_format)  # so that `flatten` is a view
         parts = (part.split(ROWS) for part in (logits.flatten(0, 1), labels.flatten()[:, None], weights))
         for rows, wanted, weight, out in zip(*parts, to_logits.flatten(0, 1).split(ROWS), strict=True):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import smooth_l1_loss
+from torch.nn.functional import binary_cross_entropy_with_logits, smooth_l1_loss
 
 from foveate.contracts import IGNORE, Batch, Choices, Output
 from foveate.errors import UserError, at_least
@@ -53,6 +53,8 @@ class CrossEntropy:
     2016), as in `torch.nn.functional.cross_entropy`, but faster and with less memory. Logs the "cross_entropy" without
     smoothing and the "accuracy".
 
+    A batch with the target `holds`, whose examples may have several labels, has the loss of `several_labels_loss`.
+
     The divergence of a variational model's output is added, and logged.
 
     If the output has choices, `reinforce` is added with `choice_weight` and `entropy_bonus`. Its gradient is unbiased
@@ -74,14 +76,17 @@ class CrossEntropy:
             raise UserError(f"label_smoothing is {self.label_smoothing}, but must be at least 0 and below 1")
 
     def __call__(self, output: Output, batch: Batch) -> Loss:
+        if "holds" in batch.targets:
+            return several_labels_loss(output, batch, self.label_smoothing)
         samples = 1 if output.choices is None else output.choices.samples
         labels = batch.labels.repeat(1, samples)
         counts = labels != IGNORE
-        labels = labels.masked_fill(~counts, 0)
+        labels, weights = labels.masked_fill(~counts, 0), batch.targets.get("label_weights")
+        weights = weights if weights is None else weights.repeat(1, samples)
         logits = _by_place(output.logits)
-        total, log_prob, right = smoothed_cross_entropy(logits, labels, counts, self.label_smoothing)
+        total, log_prob, right = smoothed_cross_entropy(logits, labels, counts, self.label_smoothing, weights)
         for auxiliary in output.auxiliary:
-            extra, *_ = smoothed_cross_entropy(_by_place(auxiliary), labels, counts, self.label_smoothing)
+            extra, *_ = smoothed_cross_entropy(_by_place(auxiliary), labels, counts, self.label_smoothing, weights)
             total = total + AUXILIARY * extra
         log = {"cross_entropy": -(log_prob * counts).sum(), "accuracy": (right & counts).sum()}
         if output.divergence is not None:
@@ -92,6 +97,28 @@ class CrossEntropy:
         choice_loss = reinforce(output.choices, log_prob, counts, self.choice_weight, self.entropy_bonus)
         log = {name: value / samples for name, value in (log | choice_loss.log).items()}
         return Loss((total + choice_loss.total) / samples, log)
+
+
+def several_labels_loss(output: Output, batch: Batch, smoothing: float) -> Loss:
+    """The binary cross-entropy of examples that may have several of N labels, in nats, summed over all labels.
+
+    The target `holds` (B, N) is 1 for each label that an example has; `label_weights` (B, N) weigh the labels. With
+    smoothing e, the target is 1 - e/2 or e/2. Logs the "cross_entropy" without smoothing or weights, and the
+    "accuracy" of all decisions.
+    """
+    holds, weights = batch.targets["holds"], batch.targets.get("label_weights")
+
+    def loss(logits: Tensor, wanted: Tensor, weight: Tensor | None = None) -> Tensor:
+        flat = logits.reshape(wanted.shape).float()
+        return binary_cross_entropy_with_logits(flat, wanted, weight, reduction="sum")
+
+    smooth = holds * (1 - smoothing) + smoothing / 2
+    total = loss(output.logits, smooth, weights)
+    for auxiliary in output.auxiliary:
+        total = total + AUXILIARY * loss(auxiliary, smooth, weights)
+    logits = output.logits.detach()
+    right = (logits.reshape(holds.shape) >= 0) == (holds >= 0.5)
+    return Loss(total, {"cross_entropy": loss(logits, holds), "accuracy": right.sum()})
 
 
 AUXILIARY = 0.3

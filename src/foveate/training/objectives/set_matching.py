@@ -3,6 +3,7 @@
 B  batch    Q  queries    K  objects of an image, padded    N  classes
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +17,9 @@ from foveate.contracts import IGNORE, Batch
 from foveate.errors import UserError, at_least
 from foveate.nn import box_corners, generalized_iou, overlap
 from foveate.training.objectives.objective import Loss
+
+MOST_PLACES = 10
+"""The most places that learn one object."""
 
 
 @runtime_checkable
@@ -140,37 +144,59 @@ class SetLoss:
         boxes = batch.targets["boxes"]
         layers = [*output.earlier, output]
         total = torch.zeros((), device=boxes.device)
-        for layer in layers:
-            labels = batch.targets["labels"]
-            if layer.logits.shape[-1] == 1:  # it only decides whether there is an object
-                labels = labels.clamp_max(0)
-            parts = self._compare(layer, boxes, labels, self.match(layer, boxes, labels))
+        wanted = [_labels_of(layer, batch.targets["labels"]) for layer in layers]
+        costs = [self.costs(layer, boxes, labels) for layer, labels in zip(layers, wanted, strict=True)]
+        real, *read = _on_cpu([wanted[0] != IGNORE, *costs])
+        for layer, labels, cost in zip(layers, wanted, read, strict=True):
+            parts = self._compare(layer, boxes, labels, _places(assigned(cost, real > 0), boxes.device))
             total = total + sum(parts.values())
             if layer.denoised is not None:
-                total = total + self._denoise(layer.denoised, boxes, labels)
+                total = total + self._denoise(layer.denoised, boxes, labels, real > 0)
+        if output.places is not None:
+            total = total + self._many(output.places, boxes, _labels_of(output.places, batch.targets["labels"]))
         return Loss(total, {name: value.detach() for name, value in parts.items()})
 
     @torch.no_grad()
-    def match(self, layer: Any, boxes: Float[Tensor, "B K 4"], labels: Int[Tensor, "B K"]) -> Int[Tensor, "B K"]:
-        """The query of each object; IGNORE for padding, and for the objects that are more than the queries."""
-        assign = _scipy_assignment()
+    def costs(self, layer: Any, boxes: Float[Tensor, "B K 4"], labels: Int[Tensor, "B K"]) -> Float[Tensor, "B Q K"]:
+        """What it costs to give a query an object."""
         found = layer.boxes.float()
         cost = self.classes.cost(layer.logits.float(), labels.clamp_min(0))
         cost = cost + self.settings.box_weight * torch.cdist(found, boxes, p=1)
         cost = cost - self.settings.iou_weight * generalized_iou(
             box_corners(found)[:, :, None], box_corners(boxes)[:, None]
         )
-        costs, real = cost.nan_to_num(1e6, 1e6, -1e6).cpu().numpy(), (labels != IGNORE).cpu().numpy()
-        matched = np.full(labels.shape, IGNORE, np.int64)
-        for row, places in enumerate(map(np.flatnonzero, real)):
-            queries, objects = assign(costs[row][:, places])
-            matched[row, places[objects]] = queries
-        return torch.from_numpy(matched).to(labels.device)
+        return cost.nan_to_num(1e6, 1e6, -1e6)
 
-    def _compare(self, layer: Any, boxes: Tensor, labels: Tensor, matched: Int[Tensor, "B K"]) -> dict[str, Tensor]:
-        """The losses of a layer, summed over objects."""
-        rows, places = (matched != IGNORE).nonzero(as_tuple=True)
-        queries = matched[rows, places]
+    @torch.no_grad()
+    def owners(self, layer: Any, boxes: Float[Tensor, "B K 4"], labels: Int[Tensor, "B K"]) -> Int[Tensor, "B S"]:
+        """The object of each place; IGNORE for none.
+
+        An object is given as many of the places that fit it best as fit it well: the sum of how much the ten best
+        boxes overlap it (Ge et al. 2021, https://arxiv.org/abs/2107.08430, section 2.1).
+        """
+        costs = self.costs(layer, boxes, labels).masked_fill((labels == IGNORE)[:, None], torch.inf)
+        overlaps = overlap(box_corners(layer.boxes.float())[:, :, None], box_corners(boxes)[:, None])
+        best = min(MOST_PLACES, costs.shape[1])
+        wanted = overlaps.topk(best, 1).values.sum(1, keepdim=True).round().clamp_min(1)
+        cheapest = costs.topk(best, 1, largest=False).indices
+        rank = torch.arange(best, device=costs.device)[:, None]
+        chosen = torch.zeros_like(costs, dtype=torch.bool).scatter(1, cheapest, rank < wanted)
+        least = costs.masked_fill(~chosen, torch.inf).min(2)
+        return torch.where(least.values.isinf(), IGNORE, least.indices)
+
+    def _many(self, layer: Any, boxes: Tensor, labels: Tensor) -> Tensor:
+        """The losses of places, several of which may have one object, as if each object had one."""
+        owners = self.owners(layer, boxes, labels)
+        has, own = owners != IGNORE, owners.clamp_min(0)
+        wanted = torch.where(has, labels.gather(1, own), IGNORE)
+        found, right = layer.boxes.float(), boxes.gather(1, own[..., None].expand(-1, -1, 4))
+        classes = self.classes.loss(layer.logits.float(), wanted, 1, has * _overlaps(found, right))
+        total = classes + sum(self._box_losses(found, right, has).values())
+        return total * (labels != IGNORE).sum() / has.sum().clamp_min(1)
+
+    def _compare(self, layer: Any, boxes: Tensor, labels: Tensor, matched: Int[Tensor, "3 M"]) -> dict[str, Tensor]:
+        """The losses of a layer, summed over objects: `matched` has the row, the place and the query of each."""
+        rows, places, queries = matched
         wanted = labels.new_full(layer.logits.shape[:2], IGNORE)
         wanted[rows, queries] = labels[rows, places]
         overlaps = layer.boxes.new_zeros(wanted.shape, dtype=torch.float32)
@@ -178,24 +204,58 @@ class SetLoss:
         classes = self.classes.loss(layer.logits.float(), wanted, len(rows), overlaps)
         return {"class_loss": classes, **self._box_losses(layer.boxes.float()[rows, queries], boxes[rows, places])}
 
-    def _denoise(self, layer: Any, boxes: Tensor, labels: Tensor) -> Tensor:
+    def _denoise(self, layer: Any, boxes: Tensor, labels: Tensor, real: Bool[np.ndarray, "B K"]) -> Tensor:
         """The losses of the denoising queries, whose objects are known, by group."""
         groups = layer.boxes.shape[1] // labels.shape[1]
         labels, boxes = labels.repeat(1, groups), boxes.repeat(1, groups, 1)
-        real: Bool[Tensor, "B T"] = labels != IGNORE
-        losses = self._box_losses(layer.boxes.float()[real], boxes[real])
-        overlaps = _overlaps(layer.boxes.float()[real], boxes[real])[None]
-        classes = self.classes.loss(layer.logits.float()[real][None], labels[real][None], int(real.sum()), overlaps)
+        rows, places = torch.from_numpy(np.stack(np.tile(real, (1, groups)).nonzero())).to(labels.device)
+        found, sought = layer.boxes.float()[rows, places], boxes[rows, places]
+        losses, overlaps = self._box_losses(found, sought), _overlaps(found, sought)[None]
+        logits, labels = layer.logits.float()[rows, places][None], labels[rows, places][None]
+        classes = self.classes.loss(logits, labels, labels.shape[1], overlaps)
         return (classes + sum(losses.values())) / groups
 
-    def _box_losses(self, found: Float[Tensor, "M 4"], wanted: Float[Tensor, "M 4"]) -> dict[str, Tensor]:
-        """The summed distances of boxes, and how much they miss of an IoU of 1."""
-        agreement = generalized_iou(box_corners(found), box_corners(wanted))
-        distance, missing = (found - wanted).abs().sum(), (1 - agreement).sum()
+    def _box_losses(
+        self, found: Float[Tensor, "... 4"], wanted: Float[Tensor, "... 4"], counts: Bool[Tensor, "..."] | None = None
+    ) -> dict[str, Tensor]:
+        """The summed distances of the boxes that count, and how much they miss of an IoU of 1."""
+        missing = 1 - generalized_iou(box_corners(found), box_corners(wanted))
+        distance = (found - wanted).abs().sum(-1)
+        if counts is not None:
+            missing, distance = missing * counts, distance * counts
+        distance, missing = distance.sum(), missing.sum()
         return {"box_loss": self.settings.box_weight * distance, "iou_loss": self.settings.iou_weight * missing}
 
 
-def _overlaps(found: Float[Tensor, "M 4"], wanted: Float[Tensor, "M 4"]) -> Float[Tensor, "M"]:
+def assigned(costs: Float[np.ndarray, "B Q K"], real: Bool[np.ndarray, "B K"]) -> Int[np.ndarray, "B K"]:
+    """The query of each object; IGNORE for padding, and for the objects that are more than the queries."""
+    assign = _scipy_assignment()
+    matched = np.full(real.shape, IGNORE, np.int64)
+    for row, places in enumerate(map(np.flatnonzero, real)):
+        queries, objects = assign(costs[row][:, places])
+        matched[row, places[objects]] = queries
+    return matched
+
+
+def _places(matched: Int[np.ndarray, "B K"], device: torch.device) -> Int[Tensor, "3 M"]:
+    """The row, the place and the query of each object that has one."""
+    rows, places = (matched != IGNORE).nonzero()
+    return torch.from_numpy(np.stack([rows, places, matched[rows, places]])).to(device)
+
+
+def _labels_of(layer: Any, labels: Int[Tensor, "B K"]) -> Int[Tensor, "B K"]:
+    """The labels of a layer, which may only decide whether there is an object."""
+    return labels.clamp_max(0) if layer.logits.shape[-1] == 1 else labels
+
+
+def _on_cpu(tensors: Sequence[Tensor]) -> list[np.ndarray]:
+    """Numbers of a device, which the CPU waits for once."""
+    flat = torch.cat([tensor.float().flatten() for tensor in tensors]).cpu()
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return [part.view(tensor.shape).numpy() for part, tensor in zip(parts, tensors, strict=True)]
+
+
+def _overlaps(found: Float[Tensor, "... 4"], wanted: Float[Tensor, "... 4"]) -> Float[Tensor, "..."]:
     """How well boxes fit, without gradients."""
     return overlap(box_corners(found.detach()), box_corners(wanted))
 

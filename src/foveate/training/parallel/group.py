@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from foveate.accelerator import communication_backend, is_accelerator
 from foveate.child_processes import end_with_parent
 from foveate.contracts import Batch
 from foveate.errors import UserError
@@ -169,11 +170,10 @@ def join_process_group(device: torch.device, splitting: int | None = 1) -> Proce
 
 
 def _make_group(group: Group) -> dist.Store:
-    """Make the process group, of gloo for CPUs and NCCL for GPUs."""
-    backend = "gloo"
-    if group.device.type == "cuda":
-        torch.cuda.set_device(group.device)
-        backend = "cpu:gloo,cuda:nccl"
+    """Make the process group, of gloo for CPUs and what PyTorch has for accelerators."""
+    backend = communication_backend(group.device)
+    if is_accelerator(group.device):
+        torch.accelerator.set_device_index(group.device)
     try:
         store, rank, size = next(dist.rendezvous("env://"))
         dist.init_process_group(backend, store=store, rank=rank, world_size=size)

@@ -16,6 +16,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ParallelStyle, SequenceParallel
 
+from foveate.accelerator import forked_random_numbers
 from foveate.nn.dropout import StochasticDepth
 from foveate.training.parallel.plan import residuals, sequences, sliced_layers
 
@@ -95,7 +96,7 @@ class OnSlice(ParallelStyle):
 def numbers_of(process: int, device: torch.device) -> Iterator[None]:
     """Random numbers of one process of a group. Afterwards those that the group shares go on, equally in each."""
     seed = int(torch.randint(2**62, ()))
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+    with forked_random_numbers(device):
         torch.manual_seed(seed + process)
         yield
 

@@ -1,12 +1,12 @@
 """The strategy of distribution: one whole model, replicas, shards, or a part of each layer."""
 
 import math
-import os
 from typing import Literal
 
 import torch
 from torch import nn
 
+from foveate.accelerator import device_memory, is_accelerator
 from foveate.errors import UserError
 from foveate.training.parallel.launch import process_info
 from foveate.training.parallel.placement import Placement
@@ -50,7 +50,7 @@ def is_large(model: nn.Module, device: torch.device, local_size: int) -> bool:
 
     The processes of a machine share its main memory, but each has its own GPU.
     """
-    memory = _memory(device) if device.type == "cuda" else _memory(device) / local_size
+    memory = device_memory(device) / (1 if is_accelerator(device) else local_size)
     return BYTES * sum(parameter.numel() for parameter in model.parameters()) > memory / 2
 
 
@@ -60,20 +60,14 @@ def check_memory(model: nn.Module, device: torch.device, parallel: Parallel) -> 
     size, local_size = (1, 1) if here is None else (here.size, here.local_size)
     parameters = list(model.parameters())
     needed = sum(parameter.numel() * (BYTES if parameter.requires_grad else WEIGHT) for parameter in parameters)
-    memory = _memory(device) / (1 if device.type == "cuda" else local_size)
+    memory = device_memory(device) / (1 if is_accelerator(device) else local_size)
     shares = 1 if parallel == "replicate" else size
     if needed / shares <= memory:
         return
-    count, holder = sum(parameter.numel() for parameter in parameters), "GPU" if device.type == "cuda" else "machine"
+    count, holder = sum(parameter.numel() for parameter in parameters), "GPU" if is_accelerator(device) else "machine"
     who = "each process" if size > 1 else f"this {holder}"
     raise UserError(
         f"training {count:,} parameters takes {needed / 1e9:,.0f} GB (weights, gradients and AdamW's moments), but "
         f"{who} has {memory / 1e9:,.0f}: use a smaller model, or shards on "
         f"at least {math.ceil(needed / memory):,} processes with as much (--parallel shard)"
     )
-
-
-def _memory(device: torch.device) -> int:
-    if device.type == "cuda":
-        return torch.cuda.get_device_properties(device).total_memory
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -13,12 +13,13 @@ from torch.autograd.function import once_differentiable
 
 
 def split_cross_entropy(
-    logits: Any, labels: Int[Tensor, "B T"], counts: Bool[Tensor, "B T"], smoothing: float
+    logits: Any, labels: Int[Tensor, "B T"], scale: Float[Tensor, "B T"], smoothing: float
 ) -> tuple[Float[Tensor, ""], Float[Tensor, "B T"], Bool[Tensor, "B T"]]:
-    """Computes `smoothed_cross_entropy` for logits (B, T, N) that are a DTensor, split along N."""
+    """Computes `smoothed_cross_entropy` for logits (B, T, N) that are a DTensor, split along N. The loss of each label
+    is multiplied by its `scale`."""
     mesh, size = logits.device_mesh, logits.shape[-1]
     first = -(-size // mesh.size()) * mesh.get_local_rank()
-    return _SplitCrossEntropy.apply(logits.to_local(), labels, counts, smoothing, size, first, mesh.get_group())
+    return _SplitCrossEntropy.apply(logits.to_local(), labels, scale, smoothing, size, first, mesh.get_group())
 
 
 class _SplitCrossEntropy(torch.autograd.Function):
@@ -29,7 +30,7 @@ class _SplitCrossEntropy(torch.autograd.Function):
         context: Any,
         logits: Float[Tensor, "B T n"],
         labels: Int[Tensor, "B T"],
-        counts: Bool[Tensor, "B T"],
+        scale: Float[Tensor, "B T"],
         smoothing: float,
         size: int,
         first: int,
@@ -47,16 +48,16 @@ class _SplitCrossEntropy(torch.autograd.Function):
         dist.all_reduce(sums, dist.ReduceOp.SUM, group)
         log_total = total.log() + greatest
         losses = log_total - (1 - smoothing) * label - smoothing * mean
-        context.save_for_backward(exponents, total, own, mine, counts)
+        context.save_for_backward(exponents, total, own, mine, scale)
         context.smoothing, context.size = smoothing, size
         log_prob, likeliest = label - log_total, label >= greatest
         context.mark_non_differentiable(log_prob, likeliest)
-        return losses.masked_fill(~counts, 0.0).sum(), log_prob, likeliest
+        return (losses * scale).masked_fill(scale == 0, 0.0).sum(), log_prob, likeliest
 
     @staticmethod
     @once_differentiable
     def backward(context: Any, to_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        exponents, total, own, mine, counts = context.saved_tensors
+        exponents, total, own, mine, scale = context.saved_tensors
         gradient = exponents / total[..., None] - context.smoothing / context.size
         gradient.scatter_add_(-1, own[..., None], ((context.smoothing - 1) * mine)[..., None])
-        return gradient * (counts * to_loss)[..., None], *[None] * 6
+        return gradient * (scale.to(to_loss.dtype) * to_loss)[..., None], *[None] * 6

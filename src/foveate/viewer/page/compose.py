@@ -37,6 +37,7 @@ STYLES = (
     "head.css",
     "beside.css",
     "views.css",
+    "picture.css",
     "details.css",
     "narrow.css",
 )
@@ -47,8 +48,10 @@ SCRIPTS = (
     "cells.js",
     "windows.js",
     "colours.js",
+    "diverging.js",
     "source.js",
     "means.js",
+    "measures.js",
     "decided.js",
     "parts.js",
     "head.js",
@@ -57,6 +60,7 @@ SCRIPTS = (
     "tip.js",
     "inputs.js",
     "effects.js",
+    "groups.js",
     "overview.js",
     "camera.js",
     "axes.js",
@@ -65,6 +69,7 @@ SCRIPTS = (
     "tokens.js",
     "lines.js",
     "overlays.js",
+    "points.js",
     "picture.js",
     "details.js",
     "search.js",
@@ -76,6 +81,9 @@ SCRIPTS = (
     "page.js",
 )
 """In the order of the page, inside one function: each may use the names of earlier files."""
+
+BLOCKS = ("maps", "rows", "points", "signs")
+"""What a page may have of each site."""
 
 EMBEDDED = "show(new EmbeddedSource(document));"
 
@@ -106,7 +114,7 @@ def to_html(document: Document) -> str:
     packed = [pack(panel) for panel in document.sites]
     blocks = [PageData("document", JSON, head_json(head).encode())]
     blocks += [PageData(f"picture-{place}", picture_type(data), data) for place, data in enumerate(pictures)]
-    for name in ("maps", "rows"):
+    for name in BLOCKS:
         blocks += [
             PageData(f"{name}-{place}", BINARY, parts[name]) for place, parts in enumerate(packed) if name in parts
         ]
@@ -150,7 +158,7 @@ def read(path: Path | str) -> Document:
         return base85.decode(content) if kind == BINARY else base64.b64decode(content, validate=True)
 
     def blocks(place: int) -> dict[str, bytes]:
-        return {name: data(f"{name}-{place}") for name in ("maps", "rows") if f"{name}-{place}" in found}
+        return {name: data(f"{name}-{place}") for name in BLOCKS if f"{name}-{place}" in found}
 
     try:
         head = from_dict(Head, parse_json(found["document"][1], "the page", strict=False), "the page")

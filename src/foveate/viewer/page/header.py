@@ -12,8 +12,10 @@ import numpy as np
 
 from foveate.errors import UserError
 from foveate.sight.layouts import Windows
-from foveate.viewer.document import Document, Effect, EffectPanel, Panel
-from foveate.viewer.page.packing import MAP_BITS, PanelShape, panel_shape, precision, unpack
+from foveate.sight.measured_look import DIFFERENCE, MEASURES
+from foveate.viewer.document import Document, Effect, EffectPanel, Opening, Panel, PlaceEffects
+from foveate.viewer.page.packing import MAP_BITS, PanelShape, panel_shape, precision, unpack, unpack_points
+from foveate.viewer.point_panel import PointPanel
 from foveate.viewer.sides import Audio, Image, Side, picture_type
 
 FORMAT = "foveate/page/1"
@@ -68,6 +70,14 @@ class SiteHead:
     """The windows of queries and of keys, if there are any."""
     rollout: bool = False
     """Whether it is the rollout through a stack of layers."""
+    shows: str = "weights"
+    """What its map shows; a page with several measures has a site for each."""
+    unit: float = 1.0
+    """What its numbers are stored as shares of."""
+    points: int = 0
+    """Points of feature maps that each query looks at, equally many of each map."""
+    grids: tuple[tuple[int, int], ...] = ()
+    """Rows and columns of these maps."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,15 @@ class EffectHead:
 
     changes: tuple[float, ...]
     exact: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class PlacesHead:
+    """The effects of places of the input that are shown together: see `PlaceEffects`."""
+
+    site: str
+    places: tuple[int, ...]
+    effects: EffectHead
 
 
 @dataclass(frozen=True)
@@ -90,10 +109,8 @@ class EffectsHead:
     """Of each site: one for each head."""
     layers: EffectHead
     """One for each site."""
-    keys: EffectHead
-    """One for each place of the input; none where these are not known."""
-    site: str
-    """A site whose keys are these places."""
+    places: tuple[PlacesHead, ...]
+    """Of the input; none where these are not known."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +123,7 @@ class Head:
     sites: tuple[SiteHead, ...]
     sides: tuple[SideHead, ...]
     effects: EffectsHead | None = None
+    opening: Opening | None = None
 
 
 def make_head(document: Document) -> tuple[Head, list[bytes]]:
@@ -117,7 +135,8 @@ def make_head(document: Document) -> tuple[Head, list[bytes]]:
         over, along = (sides.setdefault(_side_head(side, pictures), len(sides)) for side in (panel.queries, panel.keys))
         sites.append(_site_head(panel, over, along))
     effects = None if document.effects is None else _effects_head(document.effects)
-    return Head(FORMAT, document.title, tuple(document.notes), tuple(sites), tuple(sides), effects), list(pictures)
+    head = Head(FORMAT, document.title, tuple(document.notes), tuple(sites), tuple(sides), effects, document.opening)
+    return head, list(pictures)
 
 
 def restore_document(
@@ -134,22 +153,15 @@ def restore_document(
         panels = [_panel(site, sides, blocks(place)) for place, site in enumerate(head.sites)]
     except LookupError as error:
         raise UserError(f"the page is damaged: {error} is missing") from None
-    return Document(head.title, panels, list(head.notes), None if head.effects is None else _effects(head.effects))
+    effects = None if head.effects is None else _effects(head.effects)
+    return Document(head.title, panels, list(head.notes), effects, head.opening)
 
 
 def _effects_head(panel: EffectPanel) -> EffectsHead:
     heads = tuple(_effect_head(own) for own in panel.heads.values())
     layers = _effect_head([*panel.layers.values()])
-    return EffectsHead(
-        panel.answer,
-        panel.score_name,
-        panel.value,
-        (*panel.heads,),
-        heads,
-        layers,
-        _effect_head(panel.keys),
-        panel.site,
-    )
+    places = tuple(PlacesHead(part.site, (*part.places,), _effect_head(part.effects)) for part in panel.places)
+    return EffectsHead(panel.answer, panel.score_name, panel.value, (*panel.heads,), heads, layers, places)
 
 
 def _effect_head(effects: Sequence[Effect]) -> EffectHead:
@@ -166,14 +178,16 @@ def _effects(head: EffectsHead) -> EffectPanel:
     layers = effects(head.layers)
     if not len(head.sites) == len(head.heads) == len(layers):
         raise UserError("the page is damaged: its effects are of other sites than it names")
+    places = [PlaceEffects(part.site, part.places, effects(part.effects)) for part in head.places]
+    if any(len(part.places) != len(part.effects) for part in places):
+        raise UserError("the page is damaged: its effects are of other places than it names")
     return EffectPanel(
         head.answer,
         head.score,
         head.value,
         dict(zip(head.sites, map(effects, head.heads), strict=True)),
         dict(zip(head.sites, layers, strict=True)),
-        effects(head.keys),
-        head.site,
+        places,
     )
 
 
@@ -193,6 +207,10 @@ def _site_head(panel: Panel, queries: int, keys: int) -> SiteHead:
         entropy=tuple(float(f"{value:.4g}") for value in panel.entropy),
         windows=panel.windows or (),
         rollout=panel.rollout,
+        shows=panel.shows,
+        unit=float(f"{panel.unit:.6g}"),
+        points=0 if panel.points is None else panel.points.count,
+        grids=() if panel.points is None else panel.points.grids,
     )
 
 
@@ -225,10 +243,31 @@ def _panel(site: SiteHead, sides: Mapping[int, Side], blocks: Mapping[str, bytes
         raise UserError(f"the page is damaged: {site.name} cannot have the shape {shape}")
     if len(site.entropy) != shape.heads:
         raise UserError(f"the page is damaged: {site.name} has {len(site.entropy)} entropies for {shape.heads} heads")
-    rows, maps = unpack(shape, blocks)
+    if site.shows not in (*MEASURES, DIFFERENCE) or not 0 < site.unit < math.inf:
+        raise UserError(f"the page is damaged: {site.name} cannot show {site.shows} in units of {site.unit}")
+    rows, maps = unpack(shape, blocks, site.unit)
     return Panel(
-        site.name, over, along, rows, maps, np.array(site.entropy, np.float32), _windows(site, shape), site.rollout
+        site.name,
+        over,
+        along,
+        rows,
+        maps,
+        np.array(site.entropy, np.float32),
+        _windows(site, shape),
+        site.rollout,
+        site.shows,
+        site.unit,
+        _points(site, shape, blocks),
     )
+
+
+def _points(site: SiteHead, shape: PanelShape, blocks: Mapping[str, bytes]) -> PointPanel | None:
+    if not site.points:
+        return None
+    count = (shape.heads, shape.queries, site.points)
+    if min(count) < 1 or math.prod(count) > MOST_WEIGHTS or not site.grids or site.points % len(site.grids):
+        raise UserError(f"the page is damaged: {site.name} cannot have {site.points} points of {site.grids}")
+    return unpack_points(blocks["points"], count, site.grids)
 
 
 def _windows(site: SiteHead, shape: PanelShape) -> tuple[Windows, Windows] | None:

@@ -3,12 +3,14 @@
     GET  /                              the page
     POST /looks                         {"text": ...} or {"name": ..., "data": base64}: look at an input; {"id": ...}
     POST /looks                         ... "removed": [[SITE, HEAD], ...]}: the same without these heads
+    POST /looks                         ... "measure": "values"}: the same with maps of another measure
     POST /looks?model=second            the same by the model that stands beside the first
     POST /writings                      {"text": ..., "chat": "" or "yes"}: {"text": with a few more tokens, "ended"}
     GET  /looks/ID                      200 and the head of its page, 202 after a second if it is not ready, 422 if it
                                         failed
     GET  /looks/ID/maps/SITE            the small maps of a site
     GET  /looks/ID/rows/SITE/HEAD       ?rows=FROM,TO  the largest weights of these queries
+    GET  /looks/ID/points/SITE/HEAD     ?rows=FROM,TO  the points of feature maps that these queries look at
     GET  /looks/ID/tile/SITE/HEAD       ?rows=FROM,TO&columns=FROM,TO&size=ROWS,COLUMNS  a finer map of a part
 
 ID~ID in place of an ID is the page of two looks beside each other.
@@ -37,7 +39,7 @@ from foveate.viewer.server.jobs import Job, wait_for_jobs
 from foveate.viewer.server.page import ServerInfo, make_page
 from foveate.viewer.server.pair import PairedSession
 from foveate.viewer.server.removals import can_remove, without_heads
-from foveate.viewer.server.requests import parse_input, parse_removals, parse_writing, read_json_body
+from foveate.viewer.server.requests import parse_input, parse_measure, parse_removals, parse_writing, read_json_body
 from foveate.viewer.server.session_cache import Session, SessionCache
 from foveate.viewer.server.worker import Busy, Unwanted, Worker
 
@@ -94,6 +96,7 @@ def make_application(
         Route(part, explorer.head),
         Route(part + "/maps/{site:int}", explorer.maps),
         Route(part + "/rows/{site:int}/{head:int}", explorer.rows),
+        Route(part + "/points/{site:int}/{head:int}", explorer.points),
         Route(part + "/tile/{site:int}/{head:int}", explorer.tile),
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _error_response, Exception: _failure_response})
@@ -132,11 +135,11 @@ class Explorer:
         """Queue a look at an input."""
         takes, viewer = self._viewer.takes, self._requested_model(request)
         body = await read_json_body(request, self._limits.body_bytes(takes))
-        removed = parse_removals(body)
+        removed, measure = parse_removals(body), parse_measure(body)
         given = parse_input(body, takes, self._limits.file_bytes)
         name = self._sessions.new_name()
         job = Job(_owner(request))
-        self._submit(job, lambda: self._look(viewer, name, job, given, removed))
+        self._submit(job, lambda: self._look(viewer, name, job, given, removed, measure))
         self._jobs[name] = job
         self._forget_jobs()
         return JSONResponse({"id": name}, 202)
@@ -156,12 +159,18 @@ class Explorer:
         return self._second
 
     def _look(
-        self, viewer: ModelViewer, name: str, job: Job, given: Input, removed: Mapping[str, Sequence[int]]
+        self,
+        viewer: ModelViewer,
+        name: str,
+        job: Job,
+        given: Input,
+        removed: Mapping[str, Sequence[int]],
+        measure: str,
     ) -> bytes:
         """Run a model without the removed heads, in the worker's thread, and return the head of the page."""
         job.started = time.monotonic()
         with without_heads(viewer, removed):
-            session = Session(viewer.look(given, self._limits.tokens))
+            session = Session(viewer.look(given, self._limits.tokens, measure=measure))
         head = session.head()
         self._sessions.put(name, session, job.owner)
         return head
@@ -200,6 +209,11 @@ class Explorer:
         session, site, head = self._session(request), request.path_params["site"], request.path_params["head"]
         rows = _pair(request, "rows")
         return await self._numbers(request, lambda: session.rows(site, head, rows))
+
+    async def points(self, request: Request) -> Response:
+        session, site, head = self._session(request), request.path_params["site"], request.path_params["head"]
+        rows = _pair(request, "rows")
+        return await self._numbers(request, lambda: session.points(site, head, rows))
 
     async def tile(self, request: Request) -> Response:
         session, site, head = self._session(request), request.path_params["site"], request.path_params["head"]

@@ -92,6 +92,13 @@ def _with_port(host: str) -> str:
     return host if host.rpartition(":")[2].isdigit() else f"{host}:80"
 
 
+def named_hosts(name: str, port: int) -> set[str]:
+    """The Host headers of a name, which may have a port of its own; a proxy's has none."""
+    if name.count(":") == 1 and name.rpartition(":")[2].isdigit():
+        return {name.lower()}
+    return {_header(name.lower(), port), _header(name.lower(), 80)}
+
+
 def _header(name: str, port: int) -> str:
     return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 

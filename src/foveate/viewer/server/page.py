@@ -9,7 +9,7 @@ from typing import NamedTuple
 from foveate.viewer.page.compose import JSON, PageData, compose
 from foveate.viewer.protocol import InputKind
 
-SCRIPTS = ("remote.js", "fields.js", "past.js", "removed.js", "prompt.js")
+SCRIPTS = ("remote.js", "fields.js", "past.js", "removed.js", "writer.js", "prompt.js")
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,11 @@ class PairedSession:
         session, own = self._place(place)
         return session.rows(own, head, rows)
 
+    def points(self, place: int, head: int, rows: Span) -> bytes:
+        """The points of some queries."""
+        session, own = self._place(place)
+        return session.points(own, head, rows)
+
     def tile(self, place: int, head: int, rows: Span, columns: Span, size: Span) -> bytes:
         """A map of a part of a head, at higher resolution."""
         session, own = self._place(place)

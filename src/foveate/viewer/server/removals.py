@@ -25,5 +25,15 @@ def without_heads(viewer: ModelViewer, removed: Mapping[str, Sequence[int]]) -> 
     if not can_remove(viewer):
         raise UserError(f"heads of {viewer.name} cannot be removed")
     model: nn.Module = viewer.model  # type: ignore[attr-defined]
-    with change(model, {escape(site): Scale(0.0, [*heads]) for site, heads in removed.items()}):
+    of_modules: dict[str, set[int]] = {}
+    for site, heads in removed.items():
+        of_modules.setdefault(_module_of(model, site), set()).update(heads)
+    with change(model, {escape(name): Scale(0.0, sorted(heads)) for name, heads in of_modules.items()}):
         yield
+
+
+def _module_of(model: nn.Module, site: str) -> str:
+    """The module that attends at a site; the site of a part of a map has further words behind its name."""
+    modules = {name for name, _ in model.named_modules()}
+    beginnings = [site[:end] for end in range(len(site), 0, -1) if end == len(site) or site[end] == "."]
+    return next((name for name in beginnings if name in modules), site)

@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from foveate.errors import UserError
 from foveate.files import parse_json
+from foveate.sight.measured_look import MEASURES
 from foveate.viewer.protocol import File, Input, InputKind
 
 UPLOAD_SECONDS = 60
@@ -27,6 +28,17 @@ async def read_json_body(request: Request, max_bytes: int) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, "the content type must be application/json")
+    try:
+        found = parse_json(await read_body(request, max_bytes), "the request", strict=False)
+    except UserError:
+        raise HTTPException(400, "the request is not JSON") from None
+    if not isinstance(found, dict):
+        raise HTTPException(400, "the request is not a JSON object")
+    return found
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """The body of a request, at most `max_bytes` bytes. Raises HTTPException with status 413, 408 or 400."""
     if int(request.headers.get("content-length", 0)) > max_bytes:
         raise _too_large(max_bytes)
     body = bytearray()
@@ -40,13 +52,7 @@ async def read_json_body(request: Request, max_bytes: int) -> dict[str, Any]:
         raise HTTPException(408, f"the request took more than {UPLOAD_SECONDS} seconds") from None
     except ClientDisconnect:
         raise HTTPException(400, "the client left") from None
-    try:
-        found = parse_json(bytes(body), "the request", strict=False)
-    except UserError:
-        raise HTTPException(400, "the request is not JSON") from None
-    if not isinstance(found, dict):
-        raise HTTPException(400, "the request is not a JSON object")
-    return found
+    return bytes(body)
 
 
 def parse_input(body: dict[str, Any], takes: InputKind, max_bytes: int) -> Input:
@@ -75,6 +81,14 @@ def parse_removals(body: dict[str, Any]) -> dict[str, list[int]]:
     for site, head in given:
         found.setdefault(site, []).append(head)
     return found
+
+
+def parse_measure(body: dict[str, Any]) -> str:
+    """What maps shall show, which is taken from the request: weights where it does not say."""
+    measure = body.pop("measure", "weights")
+    if measure not in MEASURES:
+        raise HTTPException(400, f"measure must be one of {', '.join(MEASURES)}")
+    return str(measure)
 
 
 def _is_head(pair: Any) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 import math
 import socket
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from foveate.errors import UserError
 from foveate.viewer.protocol import ModelViewer
 from foveate.viewer.server.application import Limits, make_application
-from foveate.viewer.server.guards import WILDCARDS, Guard, allowed_hosts
+from foveate.viewer.server.guards import WILDCARDS, Guard, allowed_hosts, named_hosts
 from foveate.viewer.server.requests import UPLOAD_SECONDS
 from foveate.viewer.server.worker import Worker
 
@@ -55,8 +55,7 @@ def serve(
     worker = Worker(limits.waiting)
     with listen(address) as listener:
         port = listener.getsockname()[1]
-        host = "localhost" if address.host in WILDCARDS else address.host
-        url = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+        url = url_of(address.host, port)
         report(url)
         if browser:
             webbrowser.open(url)
@@ -65,11 +64,21 @@ def serve(
     return worker.busy
 
 
-def make_server(app: ASGIApp, host: str, port: int) -> uvicorn.Server:
-    """The server of an application at a host and a port, behind a guard."""
+def url_of(host: str, port: int) -> str:
+    """The address at which a browser on this machine finds a server."""
+    host = "localhost" if host in WILDCARDS else host
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def make_server(app: ASGIApp, host: str, port: int, names: Sequence[str] = (), grace: int = 1) -> uvicorn.Server:
+    """The server of an application at a host and a port, behind a guard, which clients may also call by other `names`.
+
+    When it is to end, the requests that it has may take `grace` more seconds.
+    """
+    hosts = allowed_hosts(host, port, socket.gethostname()).union(*(named_hosts(name, port) for name in names))
     return uvicorn.Server(
         uvicorn.Config(
-            Guard(app, allowed_hosts(host, port, socket.gethostname()), port, host in WILDCARDS),
+            Guard(app, hosts, port, host in WILDCARDS),
             log_level="error",
             access_log=False,
             server_header=False,
@@ -77,16 +86,19 @@ def make_server(app: ASGIApp, host: str, port: int) -> uvicorn.Server:
             ws="none",
             http=PunctualProtocol,
             limit_concurrency=MAX_CONNECTIONS,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=grace,
         )
     )
 
 
 class PunctualProtocol(H11Protocol):
-    """Closes a connection whose client is too slow with a part of any request, which would keep others out."""
+    """Sends answers at once, and closes a connection whose client is too slow with a part of any request, which would
+    keep others out."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # asyncio does so for sockets that name their protocol. Else the body waits 40 ms behind the head of an answer.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._part: tuple[object, str] = (None, "")
         self._since = self.loop.time()
         self._watch()

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError
 from foveate.sight.site import Site
-from foveate.viewer.document import Document, Panel, TopWeights, check_finite, window_keys
+from foveate.viewer.document import Document, Panel, TopWeights, check_finite, opening_on_picture, window_keys
 from foveate.viewer.page.header import make_head
+from foveate.viewer.point_panel import looks_at_points, point_panel
 from foveate.viewer.protocol import LookResult
 from foveate.viewer.rollout import RolloutSite, rollouts
 from foveate.viewer.server import tiles
@@ -44,7 +45,7 @@ class Session:
     @cached_property
     def sites(self) -> dict[str, Site | RolloutSite]:
         """The sites of the sight, and after them the rollouts of its stacks."""
-        sight = self.result.sight
+        sight = self.result.sight.sum_points()
         return {name: sight[name] for name in sight.sites} | rollouts(sight)
 
     def site(self, place: int) -> Site | RolloutSite:
@@ -58,7 +59,8 @@ class Session:
         panels = [self._empty_panel(place) for place in range(len(self.sites))]
         if not panels:
             raise UserError("there is no site to show: nothing attended during the look")
-        return Document(self.result.title, panels, self.result.notes)
+        opening = self.result.opening or opening_on_picture(panels)
+        return Document(self.result.title, panels, self.result.notes, opening=opening)
 
     def head(self) -> bytes:
         """The head of the page, as JSON; numbers that are not computed yet are null."""
@@ -86,6 +88,14 @@ class Session:
         key = ("tile", place, head, rows, columns, size)
         return self._answer(place, key, lambda: [tiles.compute_tile(site, head, rows, columns, size)])
 
+    def points(self, place: int, head: int, rows: Span) -> bytes:
+        """The points of some queries: from the left, from the top, and weights."""
+        site = self._site_with_head(place, head)
+        if not looks_at_points(site):
+            raise UserError(f"{list(self.sites)[place]} looks at no points")
+        key = ("points", place, head, rows)
+        return self._answer(place, key, lambda: tiles.compute_points(site, head, rows))
+
     @property
     def size(self) -> int:
         """Approximate size in bytes: what the sight holds, and the answers."""
@@ -93,11 +103,14 @@ class Session:
 
     @cached_property
     def _sight_size(self) -> int:
-        """Queries and keys, and masks and biases, which layers may share."""
+        """Queries and keys, and masks and biases, which layers may share; whole maps, where these are kept."""
         size, shared = 0, dict[int, Tensor]()
         for name in self.result.sight.sites:
             site = self.result.sight[name]
             examples, heads, queries, keys = site.shape
+            if not site.calls:
+                size += examples * heads * queries * keys * site.dtype.itemsize
+                continue
             head = site.calls[0].call.queries
             size += examples * heads * (queries + keys) * head.shape[-1] * head.element_size()
             tensors = (guard.tensor for recorded in site.calls for guard in recorded.guards)
@@ -133,7 +146,10 @@ class Session:
         rollout = isinstance(site, RolloutSite)
         last = site.layers[-1] if isinstance(site, RolloutSite) else name
         named = make_sides(self.result.tokens, last, queries, keys, site.windows)
-        return Panel(name, *named, rows, none[..., :0], np.zeros(heads, np.float32), site.windows, rollout)
+        entropy, points = np.zeros(heads, np.float32), None
+        if looks_at_points(site):
+            points = point_panel(site, queries=[])
+        return Panel(name, *named, rows, none[..., :0], entropy, site.windows, rollout, shows=site.shows, points=points)
 
 
 def head_of_page(document: Document, sites: Iterable[Site | RolloutSite]) -> bytes:

@@ -5,14 +5,17 @@ If a map has more weights, it is the mean over a sample of queries, evenly space
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float32, Int, Int32
 
 from foveate.errors import UserError
+from foveate.sight.derived import DerivedSite
 from foveate.sight.site import Site
 from foveate.viewer.document import CELLS, NEGLIGIBLE, cells
+from foveate.viewer.point_panel import point_panel
 from foveate.viewer.rollout import RolloutSite
 
 MAX_WEIGHTS = 2**27
@@ -46,6 +49,13 @@ def sampling_step(site: Site | RolloutSite) -> int:
     return 1 if site.windows or used == queries else max(2, round(queries / used))
 
 
+def compute_points(site: Any, head: int, rows: tuple[int, int]) -> Iterator[Float32[np.ndarray, "t N"]]:
+    """The points of some queries: from the left, from the top, as shares of the image; and weights."""
+    _check_span(rows, site.shape[2], "queries")
+    found = point_panel(site, EXAMPLE, [head], range(*rows))
+    yield from (found.places[0, ..., 0], found.places[0, ..., 1], found.weights[0])
+
+
 def compute_overview(site: Site | RolloutSite) -> tuple[Float32[np.ndarray, "H"], Float32[np.ndarray, "H R C"]]:
     """The overview of a site: the mean entropy of each head, in nats, and its map of at most 64 x 64 cells."""
     _, heads, queries, keys = site.shape
@@ -59,11 +69,19 @@ def compute_overview(site: Site | RolloutSite) -> tuple[Float32[np.ndarray, "H"]
     entropy = np.zeros(heads)
     for place, weights in _part_weights(site, slice(None), parts, (0, keys)):
         maps[:, place] = np.add.reduceat(weights.mean(1), along[:-1], 1)
-        if site.has_sinks:  # a sink counts as one more key
-            weights = np.append(weights, 1 - weights.sum(2, keepdims=True).clip(max=1), 2)
-        logarithm = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-        entropy -= (weights * logarithm).sum(2).mean(1) * sizes[place]
+        shares = _shares(site, weights)
+        logarithm = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+        entropy -= (shares * logarithm).sum(2).mean(1) * sizes[place]
     return (entropy / queries).astype(np.float32), maps
+
+
+def _shares(site: Site | RolloutSite, weights: np.ndarray) -> np.ndarray:
+    """The numbers of rows as shares that sum to 1, whose entropy is that of the site: those of a part of a map, or of
+    weights times something, are divided by their sum; a sink counts as one more key."""
+    if site.has_sinks and not isinstance(site, DerivedSite):
+        return np.append(weights, 1 - weights.sum(2, keepdims=True).clip(max=1), 2)
+    sizes = np.abs(weights)
+    return sizes / sizes.sum(2, keepdims=True).clip(min=np.finfo(sizes.dtype).tiny)
 
 
 def _overview(site: Site | RolloutSite) -> list[Int[np.ndarray, "_"]]:
@@ -79,9 +97,8 @@ def compute_tile(
     A cell is the weight on all of its keys, averaged over its queries. Raises UserError for an invalid part.
     """
     _, _, queries, keys = site.shape
-    for (start, end), count in ((rows, queries), (columns, keys)):
-        if not 0 <= start < end <= count:
-            raise UserError(f"there are no positions {start} to {end} among {count}")
+    for span, count in ((rows, queries), (columns, keys)):
+        _check_span(span, count)
     if not all(0 < each <= MAX_SIDE for each in size):
         raise UserError(f"a map has 1 to {MAX_SIDE} rows and columns, not {size[0]} and {size[1]}")
     height, width = min(size[0], rows[1] - rows[0]), min(size[1], columns[1] - columns[0])
@@ -102,8 +119,7 @@ def compute_rows(
     """
     _, _, queries, keys = site.shape
     start, end = rows
-    if not 0 <= start < end <= queries:
-        raise UserError(f"there are no queries {start} to {end} among {queries}")
+    _check_span(rows, queries, "queries")
     if end - start > max(1, MAX_WEIGHTS // keys):
         raise UserError(
             f"{end - start} queries of {keys} keys are too many at once; ask for {max(1, MAX_WEIGHTS // keys)}"
@@ -120,6 +136,13 @@ def compute_rows(
         values.append(found.numpy())
         rest.append((weights.double().sum(-1) - found.double().sum(-1)).clamp_(min=0).float().numpy())
     return np.concatenate(places), np.concatenate(values), np.concatenate(rest)
+
+
+def _check_span(span: tuple[int, int], count: int, what: str = "positions") -> None:
+    """Raise UserError for a part of a side that does not exist."""
+    start, end = span
+    if not 0 <= start < end <= count:
+        raise UserError(f"there are no {what} {start} to {end} among {count}")
 
 
 def _part_weights(

@@ -50,14 +50,28 @@ function cut(text, length) {
 
 const SMALLEST = 2 ** -20;
 
-/** A weight with three significant digits. */
+/** How numbers are told: `shares` are at most 1, and as exact as a page stores them. */
+const numbers = { shares: true, signed: false };
+
+/** A number with three significant digits. */
 function figures(weight) {
   if (weight === 0) return "0";
+  if (numbers.signed) return `${weight < 0 ? "−" : "+"}${Number(Math.abs(weight).toPrecision(3))}`;
+  if (!numbers.shares) return String(Number(weight.toPrecision(3)));
   if (weight <= SMALLEST * 1.001) return "< 0.000001";
   if (weight >= 0.9995) return "1.00";
   if (weight >= 0.1) return weight.toFixed(3);
   return weight >= 0.0001 ? weight.toPrecision(3) : weight.toFixed(6);
 }
+
+/** A number with two digits, for a cell. */
+function inCell(weight) {
+  if (numbers.signed) return `${weight < 0 ? "−" : "+"}${Math.abs(weight).toFixed(2).replace(/^0/, "")}`;
+  return (numbers.shares ? weight.toFixed(2) : String(Number(weight.toPrecision(2)))).replace(/^0/, "");
+}
+
+/** Whether a number is large enough to be written into its cell. */
+const isTold = (weight, most) => Math.abs(weight) >= 0.005 * (numbers.signed ? 1 : most);
 
 const percent = (part) => `${Number((100 * part).toPrecision(2))} %`;
 

@@ -23,6 +23,11 @@ class Scale {
     this.css = this.bytes.map((colour) => `rgb(${colour.join(",")})`);
   }
 
+  /** The colour of no weight. */
+  get none() {
+    return this.css[0];
+  }
+
   /** The step of a weight; `top` has the last step. */
   step(weight, top) {
     if (!(weight > 0)) return 0;
@@ -61,7 +66,7 @@ class Theme {
     document.documentElement.dataset.theme = this.name;
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-    this.scale = scales[this.name];
+    this.scale = (this.signed ? diverging : scales)[this.name];
     for (const name of ["text", "muted", "line", "surface", "query", "key", "found"]) this[name] = colour(name);
     this.changed();
   }
@@ -83,7 +88,11 @@ function paintMap(canvas, values, rows, columns, top, scale) {
   context.putImageData(image, 0, 0);
 }
 
-const largest = (values) => values.reduce((most, value) => Math.max(most, value), 0);
+/** The largest size of numbers. */
+const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+
+/** What the legend of a scale says of its ends and its middle. */
+const ticksOf = (top) => (numbers.signed ? [`−${brief(top)}`, "0", `+${brief(top)}`] : ["0", brief(top / 4), brief(top)]);
 
 /** The legend of a scale: its colours, with the values of the first, middle and last one. */
 function legend(theme, meaning, ticks) {

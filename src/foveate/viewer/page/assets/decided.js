@@ -21,7 +21,7 @@ function decision(overview, site, head, { rows, columns, values }) {
 }
 
 /** Whether a head with this decision is nearly even; with one or two keys there is nothing to decide. */
-const isEven = (decided, keys) => decided !== null && decided < EVEN && keys > 2;
+const isEven = (decided, keys) => numbers.shares && decided !== null && decided < EVEN && keys > 2;
 
 const LEAST_TOP = 10; // the brightest colour is at least so many times an even weight: an even head looks pale and flat
 
@@ -37,13 +37,13 @@ function diagonalShare(map, rows, columns) {
   for (let row = 0; row < rows; row++)
     for (const column of [row - 1, row, row + 1])
       if (column >= 0 && column < columns) near += map[row * columns + column];
-  return near / rows;
+  return near / (map.reduce((sum, weight) => sum + weight, 0) || 1);
 }
 
 /** The largest weight of a small map, the weight of its brightest colour, and whether it follows the diagonal. */
 const judge = (map, rows, columns) => ({
   largest: largest(map),
-  top: Math.max(largest(map), Math.min(LEAST_TOP / columns, LEAST_TOP_OF_FEW)),
+  top: numbers.shares ? Math.max(largest(map), Math.min(LEAST_TOP / columns, LEAST_TOP_OF_FEW)) : largest(map),
   diagonal: diagonalShare(map, rows, columns) > MOST_DIAGONAL,
 });
 
@@ -65,7 +65,7 @@ function markHeads({ element, marked, page }) {
   }
   const tops = thumbs.map((each) => each.largest).filter((top) => top > 0);
   const [least, most] = [Math.min(...tops), Math.max(...tops)].map(brief);
-  if (tops.length) told.push(`The largest weight of a head is ${least === most ? most : `${least} to ${most}`}. `);
+  if (tops.length) told.push(`The largest ${page.word} of a head is ${least === most ? most : `${least} to ${most}`}. `);
   const even = thumbs.filter((each) => each.classList.contains("even")).length;
   if (even) told.push(`≈ marks ${counted(even, "head")} with nearly even weights.`);
   marked.replaceChildren(...told);

@@ -93,7 +93,8 @@ class Details {
 
   bar(name, side, place, weight, most) {
     const fill = make("span", { class: `bar-fill ${name}` });
-    fill.style.width = `${(100 * weight) / most}%`;
+    fill.style.width = `${Math.abs((100 * weight) / most)}%`;
+    if (weight < 0) fill.classList.add("less");
     const button = make(
       "button",
       { type: "button", class: "bar" },

@@ -32,10 +32,16 @@ class EffectTable {
       { class: "effects", "aria-label": "What the answer needs" },
       make("h2", {}, "What the answer needs: ", make("bdi", { class: "effects-answer" }, visible(answer))),
       line,
-      ...this.places(),
-      this.heads(),
+      make("div", { class: "effect-parts" }, ...this.parts()),
     );
     this.paint();
+  }
+
+  /** Places and heads, beside each other where there is room. */
+  parts() {
+    const places = this.places();
+    const found = places.length ? [places, [this.heads()]] : [[this.heads()]];
+    return found.map((part) => make("div", { class: "effect-part" }, ...part));
   }
 
   cell(change, exact, most, name, content, open) {
@@ -49,24 +55,31 @@ class EffectTable {
     return cell;
   }
 
-  /** The places of the input: words, or a grid of an image's patches, or the times of a sound. */
+  /** The places of the input, all on one scale: words, grids of an image's patches, the times of a sound. */
   places() {
-    const { keys, site } = this.effects;
-    if (!keys.changes.length) return [];
+    const { places } = this.effects;
+    const most = largest(places.flatMap(({ effects }) => effects.changes.map(Math.abs)));
+    const title = make("h3", {}, "Without a place of the input ", make("small", { class: "muted" }, `up to ${sized(most)}`));
+    return places.length ? [title, ...places.flatMap((part) => this.placesTogether(part, most))] : [];
+  }
+
+  /** A part of the input: its words, or its image or sound, with what stands before it. */
+  placesTogether({ site, places, effects }, most) {
     const { sites, sides } = this.page.overview;
     const side = new Side(sides[sites.find((each) => each.name === site).keys]);
-    const most = largest(keys.changes.map(Math.abs));
-    const cells = keys.changes.map((change, place) =>
-      this.cell(change, keys.exact[place], most, side.label(place), side.picture && place >= side.before ? "" : cut(side.label(place), 40)),
-    );
-    const title = make("h3", {}, "Without a place of the input ", make("small", { class: "muted" }, `up to ${sized(most)}`));
-    if (!side.picture) return [title, make("p", { class: "effect-words", dir: "auto" }, ...cells)];
-    const before = cells.slice(0, side.before);
-    const grid = make("div", { class: `effect-grid ${side.picture.kind}` }, ...cells.slice(side.before));
-    grid.style.setProperty("--columns", side.picture.kind === "image" ? side.picture.width : cells.length - side.before);
+    const inPicture = (place) => side.picture && place >= side.before;
+    const cells = places.map((place, number) => {
+      const label = side.label(place);
+      return this.cell(effects.changes[number], effects.exact[number], most, label, inPicture(place) ? "" : cut(label, 40));
+    });
+    const words = cells.filter((_, number) => !inPicture(places[number]));
+    const inside = cells.filter((_, number) => inPicture(places[number]));
+    const found = words.length ? [make("p", { class: "effect-words", dir: "auto" }, ...words)] : [];
+    if (!inside.length) return found;
+    const grid = make("div", { class: `effect-grid ${side.picture.kind}` }, ...inside);
+    grid.style.setProperty("--columns", side.picture.kind === "image" ? side.picture.width : inside.length);
     const image = make("img", { src: side.picture.url, alt: "" });
-    const words = before.length ? [make("p", { class: "effect-words" }, ...before)] : [];
-    return [title, ...words, make("div", { class: "effect-picture" }, image, grid)];
+    return [...found, make("div", { class: "effect-picture" }, image, grid)];
   }
 
   heads() {
@@ -87,7 +100,7 @@ class EffectTable {
       const blanks = Array.from({ length: widest - changes.length }, () => make("span", { class: "effect-none" }));
       const all = this.cell(effects.layers.changes[row], effects.layers.exact[row], whole, `${name}, all heads`, "", () => page.open(place, changes.length));
       all.classList.add("effect-all");
-      return make("div", { class: "effect-row" }, make("span", { class: "effect-site", title: name }, name), ...cells, ...blanks, all);
+      return make("div", { class: "effect-row" }, make("span", { class: "effect-site", title: name }, make("bdi", {}, name)), ...cells, ...blanks, all);
     });
     const told = `up to ${sized(most)} for a head, ${sized(whole)} for all heads of a layer`;
     return make("div", {}, make("h3", {}, "Without a head ", make("small", { class: "muted" }, told)), make("div", { class: "effect-heads" }, head, ...rows));

@@ -4,7 +4,7 @@ const WRITTEN = 34; // minimum size of a cell, in pixels, that shows its weight 
 
 function paintGround(map, context) {
   const { head, near } = map;
-  context.fillStyle = map.colour.css[0];
+  context.fillStyle = map.colour.none;
   context.fillRect(0, 0, map.plotWidth, map.plotHeight);
   if (head.exact) return;
   if (near && head.reach) paintWindows(map, context);
@@ -57,7 +57,7 @@ function paintWindows({ head, camera, colour, brightest }, context) {
 /** Clear keys after the query, which have no weight: cells of the small map extend over the diagonal. */
 function paintFuture({ camera, colour, plotWidth }, context) {
   const { rows } = camera.seen;
-  context.fillStyle = colour.css[0];
+  context.fillStyle = colour.none;
   for (let query = rows[0]; query < rows[1]; query++) {
     const [top, bottom] = [Math.round(camera.y(query)), Math.round(camera.y(query + 1))];
     context.fillRect(Math.max(0, Math.round(camera.x(query + 1))), top, plotWidth, bottom - top);
@@ -83,9 +83,9 @@ function paintRows(map, context) {
       const step = colour.step(weight, brightest);
       context.fillStyle = colour.css[step];
       context.fillRect(left, top, right - left - gap, bottom - top - gap);
-      if (size < WRITTEN || weight < 0.005 || map.layered) return;
+      if (size < WRITTEN || !isTold(weight, map.page.most) || map.layered) return;
       context.fillStyle = readable(colour.bytes[step]);
-      context.fillText(weight.toFixed(2).replace(/^0/, ""), (left + right - gap) / 2, (top + bottom - gap) / 2);
+      context.fillText(inCell(weight), (left + right - gap) / 2, (top + bottom - gap) / 2);
     });
   }
 }

@@ -85,7 +85,7 @@ class Head {
     const row = this.row(query);
     if (!row) return [];
     const pairs = Array.from(row.keys, (key, place) => ({ key, weight: row.weights[place] }));
-    return pairs.filter(({ key, weight }) => key >= 0 && weight > 0 && inPart(this.part, query, key)).sort((one, other) => other.weight - one.weight);
+    return pairs.filter(({ key, weight }) => key >= 0 && weight !== 0 && inPart(this.part, query, key)).sort(bySize);
   }
 
   /** The average weight of a key in each cell of a row of the small map, without the known weights of the top keys. */
@@ -169,7 +169,7 @@ class Head {
   onlyBefore() {
     for (let row = 0; row < this.rows; row++) {
       for (let column = row + 1; column < this.columns; column++)
-        if (this.map[row * this.columns + column] > 0) return false;
+        if (this.map[row * this.columns + column] !== 0) return false;
     }
     for (let query = 0; this.row(query); query++) {
       const { keys } = this.row(query);
@@ -213,7 +213,7 @@ class Head {
         if (inPart(this.part, query, key)) found.push({ query, weight: rows.weights[place] });
       }
     }
-    return found.sort((one, other) => other.weight - one.weight);
+    return found.sort(bySize);
   }
 
   /** The small map, in the format of finer ones. */
@@ -240,3 +240,6 @@ class Head {
 
 /** The smallest positive weight. */
 const least = (weights) => weights.reduce((low, weight) => (weight > 0 ? Math.min(low, weight) : low), 1);
+
+/** In descending order of the sizes of weights. */
+const bySize = (one, other) => Math.abs(other.weight) - Math.abs(one.weight);

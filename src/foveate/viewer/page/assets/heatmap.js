@@ -90,7 +90,7 @@ class Heatmap {
   /** The weight with the brightest colour: the largest that is drawn. */
   get brightest() {
     const { head } = this;
-    if (this.page.alike) return 1;
+    if (this.page.alike) return this.page.most;
     if (this.near) return head.most(...this.camera.seen.rows) || 1;
     return this.tile ? largest(this.tile.values) || 1 : head.mapTop;
   }
@@ -188,14 +188,14 @@ class Heatmap {
   }
 
   tellScale() {
-    const meaning = this.near ? "weight of a key" : "weight on a cell";
+    const meaning = `${this.page.word} ${this.near ? "of a key" : "on a cell"}`;
     const drawn = this.page.stage.layers.drawn;
     const layered = drawn.map(({ head }) => head.name).join();
     const even = isEven(this.head.decided, this.head.keys.count);
     const told = `${meaning} ${this.brightest} ${this.page.theme.name} ${even} ${layered}`;
     if (this.scale.dataset.told === told) return;
     this.scale.dataset.told = told;
-    const ticks = ["0", brief(this.brightest / 4), brief(this.brightest)];
+    const ticks = ticksOf(this.brightest);
     this.scale.replaceChildren(
       drawn.length ? layersLegend(this, drawn) : legend(this.page.theme, meaning, ticks),
       make("span", { class: "muted note" }, even ? "Nearly even weights." : ""),

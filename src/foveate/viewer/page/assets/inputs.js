@@ -7,7 +7,7 @@ function inputsOf({ sites, sides }) {
   const shown = [];
   const pictures = new Set();
   const several = sides.filter((head) => new Side(head).told).length > 1;
-  let texts = 0;
+  const titles = new Map();
   sides.forEach((head, place) => {
     const side = new Side(head);
     if (side.picture) {
@@ -15,11 +15,21 @@ function inputsOf({ sites, sides }) {
       pictures.add(side.picture.url);
     } else if (side.told) {
       const users = sites.filter((site) => site.queries === place || site.keys === place);
-      const title = several ? `Text ${(texts += 1)}` : "Tokens";
-      shown.push(excerpt(side, place, title, [...new Set(users.map((site) => site.group))]));
+      const title = several ? roleOf(sites, place) : "Tokens";
+      titles.set(title, (titles.get(title) ?? 0) + 1);
+      const numbered = titles.get(title) > 1 ? `${title} ${titles.get(title)}` : title;
+      shown.push(excerpt(side, place, numbered, [...new Set(users.map((site) => site.group))]));
     }
   });
   return shown.length ? make("div", { class: "inputs" }, ...shown) : null;
+}
+
+/** What a text is to the model: what it reads, what it writes, or what it has written so far. */
+function roleOf(sites, place) {
+  const crossing = sites.filter((site) => site.queries !== site.keys);
+  if (!crossing.length) return "Text";
+  if (crossing.some((site) => site.keys === place)) return "Source";
+  return crossing.some((site) => site.queries === place) ? "Target" : "Target, as it is read";
 }
 
 function excerpt(side, number, title, groups) {

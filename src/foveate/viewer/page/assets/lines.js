@@ -141,7 +141,7 @@ class Lines {
       if (query < from || query >= to) add(query, focus.key, weight);
     }
     return [faint, strong].map((lines) => {
-      const top = this.page.alike ? 1 : lines.reduce((most, { weight }) => Math.max(most, weight), 0);
+      const top = this.page.alike ? this.page.most : lines.reduce((most, { weight }) => Math.max(most, weight), 0);
       return lines.map((line) => ({ ...line, share: line.weight / top })).filter(({ share }) => share >= FAINT);
     });
   }

@@ -5,13 +5,14 @@ const linkOf = ({ site, head, info }) => `#${site}/${isMean(info, head) ? "mean"
 
 /** The fragment of the address of what is open: "#3/5?query=2&key=7&view=lines&scale=all", and for a zoomed map
     "zoom=4_10_20_0" with its zoom, first query and key, and inset, "part=AB" for a part, "over=2" for each head drawn over it,
-    "beside=3_1" for the head beside it. */
-function linkTo({ head, query, key, stage, view, alike }) {
+    "beside=3_1" for the head beside it, "measure=values" for what maps show. */
+function linkTo({ head, query, key, stage, view, alike, overview }) {
   const kept = new URLSearchParams();
   if (query !== null) kept.set("query", query);
   if (key !== null) kept.set("key", key);
   if (view ?? stage.names.includes("picture")) kept.set("view", stage.chosen);
   if (alike) kept.set("scale", "all");
+  if (overview.measure !== overview.measures[0]) kept.set("measure", overview.measure);
   const { camera } = stage.views.map;
   if (camera?.zoom > 1 && stage.shown.includes("map"))
     kept.set("zoom", [camera.zoom, camera.top, camera.left, camera.inset].map((number) => Number(number.toFixed(3))).join("_"));
@@ -35,7 +36,7 @@ function parseLink(fragment) {
   named.zoom = zoom.length === 4 && zoom.every((number) => number >= 0) && zoom[0] >= 1 ? zoom : null;
   const beside = (/^\d+_\d+$/.exec(kept.get("beside") ?? "")?.[0] ?? "").split("_").filter(Boolean).map(Number);
   const over = kept.getAll("over").map(Number);
-  return { ...named, query: place("query"), key: place("key"), view, alike, part: kept.get("part") ?? "", over, beside };
+  return { ...named, query: place("query"), key: place("key"), view, alike, part: kept.get("part") ?? "", measure: kept.get("measure"), over, beside };
 }
 
 /** Show the token, the view and the scale of a link to the open head. */
@@ -137,4 +138,30 @@ async function saveTable(head) {
   }
   const name = head.complete ? nameOf(head) : `${nameOf(head)}-top-${head.kept}`;
   download(new Blob([`${lines.join("\n")}\n`], { type: "text/csv" }), `${name}.csv`);
+}
+
+/** Show what the address names, as `linkTo` writes it: "#3/5" is head 5 of site 3. */
+async function followAddress(page) {
+  if (!page.overview) return;
+  const link = parseLink(location.hash);
+  const { sites, measures, measure } = page.overview;
+  if (measures.includes(link?.measure) && link.measure !== measure) {
+    await page.menu.choose(link.measure);
+    return;
+  }
+  const info = link && sites[link.site];
+  const head = info && link.head === "mean" ? info.heads : link?.head;
+  if (!info || !(head < countMaps(info))) page.leave();
+  else if (await page.enter(link.site, head)) applyLink(page, link);
+}
+
+/** Open what the page opens with, or the head of a page that has no other. */
+async function openFirst(page) {
+  const { sites, opening } = page.overview;
+  if (location.hash) return;
+  const place = sites.findIndex(({ name }) => name === opening?.site);
+  if (place >= 0) {
+    page.query = opening.query;
+    await page.enter(place, countMaps(sites[place]) - 1);
+  } else if (sites.length === 1 && sites[0].heads === 1) await page.enter(0, 0);
 }

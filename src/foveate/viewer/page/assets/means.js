@@ -28,6 +28,10 @@ class WithMeans {
     return this.source.ahead;
   }
 
+  choose(measure) {
+    return this.source.choose(measure);
+  }
+
   get removing() {
     return this.source.removing;
   }
@@ -53,6 +57,16 @@ class WithMeans {
     if (!isMean(info, head)) return this.source.rows(site, head, from, to);
     const heads = Array.from({ length: info.heads }, (_, each) => this.source.rows(site, each, from, to));
     return meanRows(await Promise.all(heads), info.kept, to - from);
+  }
+
+  /** The points of a mean are those of all heads, each with its share of the weight. */
+  async points(site, head, from, to) {
+    const info = this.head.sites[site];
+    if (!isMean(info, head)) return this.source.points(site, head, from, to);
+    const heads = Array.from({ length: info.heads }, (_, each) => this.source.points(site, each, from, to));
+    const found = await Promise.all(heads);
+    const all = (name) => Float32Array.from(found.flatMap((one) => Array.from(one[name])));
+    return { across: all("across"), down: all("down"), weights: all("weights").map((weight) => weight / info.heads) };
   }
 
   /** There is no finer map of a mean: it would need one of each head. */
@@ -86,11 +100,15 @@ function meanRows(heads, kept, count) {
   return { keys, weights, rest };
 }
 
-/** The mean entropy of the rows of a map that has each weight, in nats; null for other maps. */
+/** The mean entropy of the rows of a map that has each weight, in nats; null for other maps. Rows of a part of a map sum
+    to less than 1: their entropy is that of the weights divided by their sum. */
 function entropyOf({ rows, columns, values }, head, queries, keys) {
   if (rows !== queries || columns !== keys) return null;
   let sum = 0;
-  for (const weight of values.subarray(head * rows * columns, (head + 1) * rows * columns))
-    if (weight > 0) sum -= weight * Math.log(weight);
+  for (let row = 0; row < rows; row++) {
+    const own = values.subarray((head * rows + row) * columns, (head * rows + row + 1) * columns);
+    const total = own.reduce((all, weight) => all + weight, 0);
+    for (const weight of own) if (weight > 0) sum -= (weight / total) * Math.log(weight / total);
+  }
   return sum / rows;
 }

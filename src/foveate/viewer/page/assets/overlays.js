@@ -35,15 +35,21 @@ class Patches {
 
   paint(context, width, height, weights) {
     Object.assign(this, { width, height });
-    const { head, page, top, coloured, foveated } = this.view;
+    const { head, page, top, coloured, foveated, points } = this.view;
     const { before, count } = head.keys;
     for (let key = before; key < count; key++) {
-      const share = Math.min(1, Math.sqrt(weights[key] / top));
+      const share = Math.min(1, Math.sqrt(Math.abs(weights[key]) / top));
+      if (numbers.signed) {
+        context.globalAlpha = 0.15 + 0.7 * share;
+        context.fillStyle = page.theme.scale.colour(weights[key], top);
+        context.fillRect(...this.box(key));
+        continue;
+      }
       if (foveated) {
         this.sharpen(context, key, share);
         continue;
       }
-      context.globalAlpha = coloured ? 0.25 + 0.6 * share : 0.8 * (1 - share);
+      context.globalAlpha = (coloured ? 0.25 + 0.6 * share : 0.8 * (1 - share)) * (points.on ? 0.6 : 1);
       context.fillStyle = coloured ? scales.dark.colour(weights[key], top) : DARK;
       context.fillRect(...this.box(key));
     }

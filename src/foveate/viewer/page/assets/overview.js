@@ -13,7 +13,7 @@ class Overview {
     this.element.addEventListener("focusin", (event) => this.tell(event.target));
     this.element.addEventListener("pointerover", (event) => this.tell(event.target));
     this.element.addEventListener("pointerleave", () => this.light(null));
-    const groups = this.groups().map(([name, sites]) => this.group(name, sites));
+    const groups = groupsOf(page.overview).map(([name, sites]) => this.group(name, sites));
     const { effects } = page.overview;
     this.effects = effects ? new EffectTable(page, effects) : null;
     this.element.append(this.intro(), make("div", { class: "groups" }, ...(effects ? [this.effects.element] : []), ...groups));
@@ -39,7 +39,7 @@ class Overview {
     const { title, notes, sites } = this.page.overview;
     const real = sites.filter(({ rollout }) => !rollout);
     const heads = real.reduce((sum, site) => sum + site.heads, 0);
-    const told = `${counted(heads, "head")} at ${counted(real.length, "site")}. Choose one to see its weights${this.page.source.removing?.possible() ? "; shift and a click remove it" : ""}.`;
+    const told = `${counted(heads, "head")} at ${counted(real.length, "site")}. Choose one to see its ${this.page.word === "relevance" ? "map" : "weights"}${this.page.source.removing?.possible() ? "; shift and a click remove it" : ""}.`;
     this.scale = make("div", {});
     this.marked = make("p", { class: "muted marked" });
     const intro = make(
@@ -53,15 +53,6 @@ class Overview {
     const inputs = inputsOf(this.page.overview);
     if (inputs) intro.append(inputs);
     return intro;
-  }
-
-  groups() {
-    const groups = new Map();
-    this.page.overview.sites.forEach((site, place) => {
-      if (!groups.has(site.group)) groups.set(site.group, []);
-      groups.get(site.group).push(place);
-    });
-    return [...groups];
   }
 
   group(name, sites) {
@@ -133,7 +124,7 @@ class Overview {
       if (isMean(site, head)) thumb.append(make("span", { class: "thumb-name", "aria-hidden": "true" }, "mean"));
       thumb.addEventListener("click", (event) => (event.shiftKey && this.page.remove(place, head)) || this.page.open(place, head));
       thumb.classList.toggle("removed-head", this.page.removed(place, head));
-      maps.append(thumb);
+      maps.append(withTokens(this.page.overview, site, thumb));
     }
     const label = make(
       "span",
@@ -150,7 +141,7 @@ class Overview {
 
   async reveal(entries) {
     for (const { isIntersecting, target } of entries) {
-      if (!isIntersecting) continue;
+      if (!isIntersecting || this.page.table !== this) continue; // another overview may be there by now
       await this.page.attempt(async () => {
         const site = Number(target.dataset.site);
         this.maps.set(site, await this.page.maps(site));
@@ -174,7 +165,7 @@ class Overview {
   }
 
   paintHead(thumb, head, maps) {
-    const { overview, theme, alike } = this.page;
+    const { overview, theme, alike, most } = this.page;
     const { rows, columns, values } = maps;
     const map = values.subarray(head * rows * columns, (head + 1) * rows * columns);
     const site = overview.sites[thumb.dataset.site];
@@ -183,18 +174,18 @@ class Overview {
     const even = isEven(thumb.decided, overview.sides[site.keys].count);
     thumb.classList.toggle("even", even);
     thumb.setAttribute("aria-label", `${titleOf(site)}, ${nameOfHead(site, head)}${even ? ", nearly even" : ""}`);
-    paintMap(thumb.firstChild, map, rows, columns, alike ? 1 : thumb.top || 1, theme.scale);
+    paintMap(thumb.firstChild, map, rows, columns, alike ? most : thumb.top || 1, theme.scale);
     thumb.firstChild.classList.add("painted");
   }
 
   /** The legend, with the numbers of the head under the pointer if each head has its own scale. */
   tellScale(thumb = this.over) {
     this.over = thumb; // a layer that is painted later keeps it
-    const { alike, theme } = this.page;
-    const top = alike ? 1 : thumb?.top;
-    const ticks = top ? ["0", brief(top / 4), brief(top)] : ["0", "¼", "largest"];
+    const { alike, theme, most, word } = this.page;
+    const top = alike ? most : thumb?.top;
+    const ticks = top ? ticksOf(top) : numbers.signed ? ["−", "0", "+"] : ["0", "¼", "largest"];
     const site = thumb && this.page.overview.sites[thumb.dataset.site];
-    const meaning = thumb && !alike ? `${nameOfHead(site, Number(thumb.dataset.head))}, weight on a cell` : "weight on a cell";
+    const meaning = `${thumb && !alike ? `${nameOfHead(site, Number(thumb.dataset.head))}, ` : ""}${word} on a cell`;
     this.scale.replaceChildren(legend(theme, meaning, ticks));
   }
 

@@ -4,6 +4,7 @@ class Page {
   constructor(source) {
     Object.assign(this, { source: new WithMeans(source), overview: null, head: null, query: null, key: null, hovered: null, view: null });
     this.alike = false;
+    this.menu = new MeasureMenu(this);
     this.matches = new Map(); // of "query" and "key", or of each text of the overview: the places found
     this.kept = new Map();
     this.theme = new Theme(() => this.repaint());
@@ -37,9 +38,10 @@ class Page {
       this.table = new Overview(this);
       this.stage = new Stage(this);
       Object.assign(this, { head: null, query: null, key: null, hovered: null });
+      this.menu.open(this.overview); // it draws anew, which what was shown before could not
       this.leave(); // what was open belongs to another input
       await this.route();
-      await this.openOnly();
+      await openFirst(this);
     });
   }
 
@@ -58,6 +60,16 @@ class Page {
   /** Remove the error message. */
   forget() {
     document.querySelector(".message[role=alert]")?.remove();
+  }
+
+  /** The largest number of all maps. */
+  get most() {
+    return mostOf(this.overview);
+  }
+
+  /** What a map shows of a pair. */
+  get word() {
+    return MEASURES[this.overview.measure][1];
   }
 
   maps(site) {
@@ -83,20 +95,8 @@ class Page {
     return true;
   }
 
-  /** Show what the address names, as `linkTo` writes it: "#3/5" is head 5 of site 3. */
-  async route() {
-    if (!this.overview) return;
-    const link = parseLink(location.hash);
-    const info = link && this.overview.sites[link.site];
-    const head = info && link.head === "mean" ? info.heads : link?.head;
-    if (!info || !(head < countMaps(info))) this.leave();
-    else if (await this.enter(link.site, head)) applyLink(this, link);
-  }
-
-  /** Open the head of a page that has no other. */
-  async openOnly() {
-    const { sites } = this.overview;
-    if (!location.hash && sites.length === 1 && sites[0].heads === 1) await this.enter(0, 0);
+  route() {
+    return followAddress(this);
   }
 
   address(text) {

@@ -15,14 +15,15 @@ class Picture {
     this.fovea = make("button", { type: "button", class: "small", "aria-pressed": "false" }, "Fovea");
     this.fovea.title = "Sharp where the weights are large, blurred elsewhere";
     this.foot = make("span", { class: "muted note" });
+    this.points = new PointMarks(this);
     const back = make("button", { type: "button", class: "icon", "aria-label": "Previous query" }, "‹");
     const on = make("button", { type: "button", class: "icon", "aria-label": "Next query" }, "›");
-    const stepper = make("div", { class: "stepper" }, back, this.slider, on, this.told, this.style, this.fovea);
+    const stepper = make("div", { class: "stepper" }, back, this.slider, on, this.told, this.points.button, this.style, this.fovea);
     this.stage = make(
       "div",
       { class: "picture-stage" },
       this.before,
-      make("div", { class: "picture-main" }, this.frame, this.foot),
+      make("div", { class: "picture-main" }, this.frame, this.points.legend, this.foot),
     );
     this.element = make("div", { class: "pane-body picture" }, stepper, this.steps, this.stage);
     this.narrow = matchMedia("(max-width: 699px)");
@@ -51,6 +52,7 @@ class Picture {
     this.overlay = picture.kind === "image" ? new Patches(this) : new Moments(this);
     if (this.image.src !== picture.url) this.image.src = picture.url;
     this.frame.className = `picture-frame ${picture.kind}`;
+    this.points.open(head);
     this.slider.max = head.queries.count - 1;
     this.style.hidden = picture.kind === "audio";
     this.steps.hidden = !head.queries.told;
@@ -102,10 +104,12 @@ class Picture {
 
   paintRow(row) {
     const weights = this.head.estimate(this.query);
-    this.top = this.page.alike ? 1 : largest(weights.subarray(this.head.keys.before)) || 1;
+    this.top = this.page.alike ? this.page.most : largest(weights.subarray(this.head.keys.before)) || 1;
     this.paintBefore(weights);
     const context = this.fit();
-    this.overlay.paint(context, this.frame.clientWidth, this.frame.clientHeight, weights);
+    const size = [this.frame.clientWidth, this.frame.clientHeight];
+    this.overlay.paint(context, ...size, weights);
+    this.points.paint(context, ...size);
     this.paintFoot(row);
   }
 
@@ -121,7 +125,8 @@ class Picture {
     const beside = this.before.offsetWidth;
     const room = this.stage.clientWidth - (beside && beside < this.stage.clientWidth ? beside + 16 : 0);
     // On a narrow screen the stage fits the picture.
-    const high = this.narrow.matches ? 0.8 * innerHeight : this.stage.clientHeight - 32;
+    const below = 32 + (this.head.info.points ? 44 : 0);
+    const high = this.narrow.matches ? 0.8 * innerHeight : this.stage.clientHeight - below;
     const [width, height] = this.overlay.size(room, high);
     this.frame.style.width = `${width}px`;
     this.frame.style.height = `${height}px`;
@@ -169,7 +174,7 @@ class Picture {
 
   paintFoot(row) {
     const { head, page } = this;
-    const scale = page.alike ? "1" : brief(this.top);
+    const scale = brief(this.top);
     const framed = head.reach && head.keys.picture.kind === "image" ? " The frame is the query's window." : "";
     const shared = head.reach ? "shared evenly" : "as pooled";
     const rest = head.complete

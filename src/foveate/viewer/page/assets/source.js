@@ -1,7 +1,8 @@
 // Sources of the page's data. A source is an object with four methods; each returns a promise.
 //
 //   overview()                         the head of the page, as `foveate.viewer.page.header.Head` describes it: title,
-//                                      notes, sites, sides; a picture also has its address in `url`.
+//                                      notes, sites, sides; a picture also has its address in `url`. Sites are those of
+//                                      one measure: see measures.js.
 //   maps(site)                         the small maps of all heads of a site, for the overview, and as background of a
 //                                      head: { rows, columns, values }, values of heads x rows x columns.
 //   rows(site, head, from, to)         the largest weights of queries from..to-1: { keys, weights, rest }, the keys and
@@ -11,6 +12,8 @@
 //                                      [from, to] for its rows and for its columns; the map has the actual part:
 //                                      { rows, columns, height, width, values }; a value is, as in maps, the total
 //                                      weight on all keys of a cell, averaged over its queries.
+//
+//   points(site, head, from, to)       of a site that has `points`: see points.js.
 //
 // Sites and heads are numbers. A source may have `prompt`, an element that the page puts above the overview; `batch`,
 // the number of rows to request at once; and `ahead`, the number of rows to load before showing a head. Values of a site's
@@ -29,19 +32,31 @@ class EmbeddedSource {
     for (const { picture } of head.sides) {
       if (picture) picture.url = `data:${picture.type};base64,${this.text(`picture-${picture.place}`)}`;
     }
-    this.head = head;
-    return head;
+    head.sites.forEach((site, place) => (site.place = place));
+    const measures = [...new Set(head.sites.map(({ shows }) => shows))];
+    this.measure ??= measures[0];
+    const sites = head.sites.filter(({ shows }) => shows === this.measure);
+    this.head = { ...head, sites, measures, measure: this.measure };
+    this.unpacked.clear();
+    return this.head;
+  }
+
+  choose(measure) {
+    this.measure = measure;
+    return true;
   }
 
   async maps(site) {
-    const { heads, queries, keys, exact } = this.shape(site);
+    const { heads, queries, keys, exact, unit, place } = this.shape(site);
     const [rows, columns] = [Math.min(queries, CELLS), Math.min(keys, CELLS)];
     if (exact) {
       const { weights } = await this.all(site);
       return { rows, columns, values: pooled(weights, heads, queries, keys, rows, columns) };
     }
-    const [codes] = await this.planes(`maps-${site}`, [[heads * rows * columns, 1]]);
-    return { rows, columns, values: decoded(codes, 8) };
+    const [codes] = await this.planes(`maps-${place}`, [[heads * rows * columns, 1]]);
+    const values = decoded(codes, 8, unit);
+    await this.sign(values, site, heads * queries * this.head.sites[site].kept);
+    return { rows, columns, values };
   }
 
   async rows(site, head, from, to) {
@@ -56,14 +71,27 @@ class EmbeddedSource {
     };
   }
 
+  async points(site, head, from, to) {
+    const { points, heads, place } = this.head.sites[site];
+    const { queries } = this.shape(site);
+    const block = `points-${place}`;
+    if (!this.unpacked.has(block)) {
+      const total = heads * queries * points;
+      this.unpacked.set(block, this.planes(block, [[total, 2], [total, 2], [total, 2]]));
+    }
+    const [across, down, weights] = await this.unpacked.get(block);
+    const part = (codes) => codes.subarray((head * queries + from) * points, (head * queries + to) * points);
+    return { across: placed(part(across)), down: placed(part(down)), weights: decoded(part(weights), 16) };
+  }
+
   async tile() {
     return null;
   }
 
   shape(site) {
-    const { heads, queries, keys, kept, bits } = this.head.sites[site];
+    const { heads, queries, keys, kept, bits, unit, place } = this.head.sites[site];
     const [over, along] = [this.head.sides[queries].count, this.head.sides[keys].count];
-    return { heads, queries: over, keys: along, kept, bits, exact: kept === along };
+    return { heads, queries: over, keys: along, kept, bits, unit, place, exact: kept === along };
   }
 
   /** The rows of all heads of a site. */
@@ -73,23 +101,25 @@ class EmbeddedSource {
   }
 
   async unpack(site) {
-    const { heads, queries, keys, kept, bits, exact } = this.shape(site);
+    const { heads, queries, keys, kept, bits, exact, unit, place: own } = this.shape(site);
     const size = bytes(2 ** bits - 1);
     const total = heads * queries * kept;
     if (exact) {
-      const [codes] = await this.planes(`rows-${site}`, [[total, size]]);
+      const [codes] = await this.planes(`rows-${own}`, [[total, size]]);
       const places = new Int32Array(total);
       for (let place = 0; place < total; place++) places[place] = place % keys;
-      return { keys: places, weights: decoded(codes, bits), rest: new Float32Array(heads * queries) };
+      const weights = decoded(codes, bits, unit);
+      await this.sign(weights, site);
+      return { keys: places, weights, rest: new Float32Array(heads * queries) };
     }
     const parts = [
       [total, bytes(keys - 1)],
       [total, size],
       [heads * queries, size],
     ];
-    const [gaps, codes, rest] = await this.planes(`rows-${site}`, parts);
-    const found = { keys: new Int32Array(total), weights: new Float32Array(total), rest: decoded(rest, bits) };
-    const table = decoder(bits);
+    const [gaps, codes, rest] = await this.planes(`rows-${own}`, parts);
+    const found = { keys: new Int32Array(total), weights: new Float32Array(total), rest: decoded(rest, bits, unit) };
+    const table = decoder(bits, unit);
     for (let head = 0; head < heads; head++) {
       for (let query = 0; query < queries; query++) {
         let key = -1;
@@ -102,7 +132,16 @@ class EmbeddedSource {
         }
       }
     }
+    await this.sign(found.weights, site);
     return found;
+  }
+
+  /** Give numbers of a difference their signs, which are in a block of their own, from a place on. */
+  async sign(values, site, from = 0) {
+    const { shows, place } = this.head.sites[site];
+    if (shows !== "difference") return;
+    const signs = await inflated(this.text(`signs-${place}`));
+    for (let at = 0; at < values.length; at++) if (signs[from + at]) values[at] = -values[at];
   }
 
   /** The numbers of a block, whose bytes are separated: for each part all low bytes, then all high ones. */
@@ -161,14 +200,18 @@ function bytesOf(text) {
   return new Uint8Array(view.buffer, 0, Math.floor((4 * text.length) / 5));
 }
 
-/** The weight of each code: 0 is no weight; the others divide the logarithmic range from 2^-20 to 1 evenly. */
-function decoder(bits) {
+/** The weight of each code: 0 is no weight; the others divide the logarithmic range from 2^-20 to 1 evenly, in units. */
+function decoder(bits, unit) {
   const steps = 2 ** bits - 2;
-  return Float32Array.from({ length: steps + 2 }, (_, code) => (code ? 2 ** (RANGE * ((code - 1) / steps - 1)) : 0));
+  const weight = (code) => (code ? unit * 2 ** (RANGE * ((code - 1) / steps - 1)) : 0);
+  return Float32Array.from({ length: steps + 2 }, (_, code) => weight(code));
 }
 
-function decoded(codes, bits) {
-  const table = decoder(bits);
+/** Shares of a picture, from half of it before its edge to half of it behind the other. */
+const placed = (codes) => Float32Array.from(codes, (code) => -0.5 + (2 * code) / (2 ** 16 - 1));
+
+function decoded(codes, bits, unit = 1) {
+  const table = decoder(bits, unit);
   const weights = new Float32Array(codes.length);
   for (let place = 0; place < codes.length; place++) weights[place] = table[codes[place]];
   return weights;

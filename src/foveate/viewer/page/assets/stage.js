@@ -59,7 +59,8 @@ class Stage {
 
   /** The views of this head, the preferred one first: the picture, if the keys are one. */
   get names() {
-    return this.head.keys.picture ? ["map", "lines", "picture"] : ["map", "lines"];
+    const lines = numbers.signed ? [] : ["lines"]; // a line has no sign
+    return ["map", ...lines, ...(this.head.keys.picture ? ["picture"] : [])];
   }
 
   get chosen() {
@@ -76,7 +77,7 @@ class Stage {
   get shown() {
     const { chosen } = this;
     if (!this.double) return [chosen];
-    return ["map", chosen === "map" ? (this.head.keys.picture ? "picture" : "lines") : chosen];
+    return [...new Set(["map", chosen === "map" ? this.names.at(-1) : chosen])];
   }
 
   arrange() {
@@ -139,7 +140,7 @@ class Stage {
         make("span", { class: "thumb-name", "aria-hidden": "true" }, isMean(head.info, place) ? "mean" : String(place)),
       );
       const map = maps.values.subarray(place * size, (place + 1) * size);
-      paintMap(thumb.firstChild, map, maps.rows, maps.columns, page.alike ? 1 : largest(map) || 1, page.theme.scale);
+      paintMap(thumb.firstChild, map, maps.rows, maps.columns, page.alike ? page.most : largest(map) || 1, page.theme.scale);
       thumb.addEventListener("click", () => (this.layers.on ? this.layers.toggle(place) : page.open(head.site, place)));
       return thumb;
     });

@@ -12,10 +12,11 @@ class Past {
   }
 
   /** A look: its name, its title, and its text, or both texts. */
-  remember(id, title, texts, removed = []) {
+  remember(id, title, texts, removed = [], measure = "weights") {
     const kept = texts.every((text) => text.length <= LONGEST) ? texts : [];
     const without = removed.length ? ` (without ${counted(removed.length, "head")})` : "";
-    this.looks = [{ id, title: `${title}${without}`, texts: kept, removed }, ...this.looks].slice(0, REMEMBERED);
+    const shown = measure === "weights" ? "" : ` (${MEASURES[measure][0].toLowerCase()})`;
+    this.looks = [{ id, title: `${title}${without}${shown}`, texts: kept, removed, measure }, ...this.looks].slice(0, REMEMBERED);
     try {
       sessionStorage.setItem("foveate-looks", JSON.stringify(this.looks));
     } catch {

@@ -1,10 +1,9 @@
 // The prompt of the explorer: the input of the model, its progress, and earlier inputs.
 
-const WRITINGS = 32; // times that the model writes a few tokens, each with a look
-
 class Prompt {
   constructor(about, source) {
-    Object.assign(this, { about, source, page: null, busy: false });
+    Object.assign(this, { about, source, page: null, busy: false, measure: "weights" });
+    source.choose = (measure) => this.choose(measure);
     this.status = make("span", { class: "prompt-status muted", role: "status" });
     this.error = make("p", { class: "prompt-error", role: "alert", hidden: true });
     this.button = make("button", { type: "submit", class: "prompt-look" }, "Look");
@@ -26,7 +25,7 @@ class Prompt {
       "form",
       { class: "prompt", "aria-label": "What the model shall read" },
       make("div", { class: "prompt-head" }, name, more),
-      make("div", { class: "prompt-field" }, ...fields, this.button, this.two, ...this.writers()),
+      make("div", { class: "prompt-field" }, ...fields, this.button, this.two, ...new Writer(this).buttons()),
       ...this.examples(),
       this.removed.element,
       make("div", { class: "prompt-foot" }, this.error, this.status, keys, this.past.list),
@@ -58,43 +57,6 @@ class Prompt {
     if (on) this.second.field.focus({ preventScroll: true });
   }
 
-  /** Buttons that let the model go on with the text, or answer it as a message. */
-  writers() {
-    const button = (label, chat, title) => {
-      const found = make("button", { type: "button", class: "prompt-write", title }, label);
-      found.addEventListener("click", async () => {
-        found.setAttribute("aria-pressed", String(!this.writing));
-        await this.write(chat);
-        if (!this.writing) found.setAttribute("aria-pressed", "false");
-      });
-      return found;
-    };
-    const { writes, chats } = this.about;
-    return [
-      ...(writes ? [button("Write", "", "The model goes on; press again to stop")] : []),
-      ...(chats ? [button("Chat", "yes", "What follows the last message is yours; press again to stop")] : []),
-    ];
-  }
-
-  /** Let the model write a few tokens at a time, and look at the text after each. A second press stops it. */
-  async write(chat) {
-    if (this.writing) {
-      this.writing = false;
-      return;
-    }
-    this.writing = true;
-    await this.attempt(async () => {
-      for (let step = 0; step < WRITINGS && this.writing; step++) {
-        const grown = await (await asked("/writings", posted({ text: this.first.field.value, chat }))).json();
-        this.first.field.value = grown.text;
-        this.first.field.scrollTop = this.first.field.scrollHeight;
-        await this.lookOnce({ text: grown.text });
-        if (grown.ended) break;
-      }
-    });
-    this.writing = false;
-  }
-
   /** Texts to begin with; a choice is looked at once. */
   examples() {
     const { takes, examples } = this.about;
@@ -123,15 +85,27 @@ class Prompt {
     const beside = await this.beside(given);
     const removed = beside ? [] : this.removed.pairs; // two looks have sites of other names
     if (removed.length) await this.before(given);
-    const names = [await this.begin(removed.length ? { ...given, removed } : given)];
-    if (beside) names.push(await this.begin(beside, this.about.second ? "?model=second" : ""));
+    const measured = this.measure === "weights" ? {} : { measure: this.measure };
+    const names = [await this.begin({ ...given, ...measured, ...(removed.length ? { removed } : {}) })];
+    if (beside) names.push(await this.begin({ ...beside, ...measured }, this.about.second ? "?model=second" : ""));
     const id = names.join("~");
     const head = await this.done(id);
     const texts = [given, ...(beside && beside !== given ? [beside] : [])].map(({ text }) => text ?? "");
-    this.past.remember(id, head.title, texts, removed);
+    this.past.remember(id, head.title, texts, removed, this.measure);
     if (removed.length) this.removed.compare(this.plain.notes, head.notes);
     else if (!beside) this.plain = { given: JSON.stringify(given), notes: head.notes };
     await this.show(id, head);
+  }
+
+  /** Look once more, at another measure; the page of what is shown stays if that fails. */
+  async choose(measure) {
+    const before = this.measure;
+    this.measure = measure;
+    await this.look();
+    if (this.error.hidden) return false; // it is shown
+    this.measure = before;
+    this.page.menu.open(this.source.head);
+    return false;
   }
 
   /** What the model says of an input with all its heads. */
@@ -142,9 +116,9 @@ class Prompt {
     this.plain = { given: key, notes };
   }
 
-  /** Whether heads of what is shown can be removed. */
+  /** Whether heads of what is shown can be removed: a map of relevance is that of a stack of layers. */
   get removes() {
-    return this.about.removes && !this.source.name?.includes("~");
+    return this.about.removes && this.measure !== "relevance" && !this.source.name?.includes("~");
   }
 
   async begin(given, model = "") {
@@ -160,7 +134,7 @@ class Prompt {
 
   get wanted() {
     const { first, second, removed } = this;
-    return `${first.wanted}\n${second.field.hidden ? "" : second.wanted}\n${JSON.stringify(removed.pairs)}`;
+    return `${this.measure}\n${first.wanted}\n${second.field.hidden ? "" : second.wanted}\n${JSON.stringify(removed.pairs)}`;
   }
 
   /** The head of the page, as soon as the model has run; the server answers after a second, ready or not. */
@@ -189,6 +163,7 @@ class Prompt {
         if (this.about.takes === "text") this.fill(look.texts ?? []);
         const head = await this.done(look.id);
         this.removed.take(look.removed ?? []);
+        this.measure = look.measure ?? "weights";
         this.removed.answer.replaceChildren();
         await this.show(look.id, head);
       } catch (error) {

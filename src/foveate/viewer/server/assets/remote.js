@@ -39,15 +39,19 @@ class RemoteSource {
   }
 
   async overview() {
+    this.head.measure = this.head.sites[0].shows;
+    this.head.measures = Object.keys(MEASURES).filter((measure) => measure !== "difference"); // of pages alone
     return this.head;
   }
 
   async maps(site) {
     const { heads, rows, columns } = this.shape(site);
     const { head } = this;
-    const numbers = new Float32Array(await this.measured(`maps/${site}`));
-    head.sites[site].entropy = Array.from(numbers.subarray(0, heads));
-    return { rows, columns, values: numbers.subarray(heads) };
+    const found = new Float32Array(await this.measured(`maps/${site}`));
+    const values = found.subarray(heads);
+    head.sites[site].entropy = Array.from(found.subarray(0, heads));
+    head.sites[site].unit = Math.max(head.sites[site].unit, largest(values));
+    return { rows, columns, values };
   }
 
   async rows(site, head, from, to) {
@@ -59,6 +63,13 @@ class RemoteSource {
       weights: new Float32Array(found, 4 * total, total),
       rest: new Float32Array(found, 8 * total, to - from),
     };
+  }
+
+  async points(site, head, from, to) {
+    const found = new Float32Array(await this.measured(`points/${site}/${head}?rows=${from},${to}`));
+    const size = found.length / 3;
+    const [across, down, weights] = [0, 1, 2].map((part) => found.subarray(part * size, (part + 1) * size));
+    return { across, down, weights };
   }
 
   /** Request one finer map at a time; of the waiting requests only the last is sent: the others are out of date. */

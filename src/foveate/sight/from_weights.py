@@ -24,16 +24,13 @@ TOLERANCE = 1e-2
 """A row may sum to this much more than 1: half precision rounds."""
 
 
-class GivenSite(DerivedSite):
-    """A map of given weights, (B, H, T, S)."""
+class WholeMap(DerivedSite):
+    """A map that is kept whole, (B, H, T, S)."""
+
+    shows = "weights"
 
     def __init__(self, name: str, weights: Float[Tensor, "B H T S"]) -> None:
-        """Raises UserError for what are no weights: below 0, not finite, or rows with a sum above 1."""
         Site.__init__(self, name, None)
-        if not weights.isfinite().all() or (weights < 0).any():
-            raise UserError(f"{name}: weights are at least 0 and finite, not scores before the softmax")
-        if weights.numel() and float(weights.sum(-1).max()) > 1 + TOLERANCE:
-            raise UserError(f"{name}: a row of weights sums to at most 1, not to {float(weights.sum(-1).max()):.3f}")
         self._weights = weights
 
     @property
@@ -58,6 +55,10 @@ class GivenSite(DerivedSite):
         return 1
 
     @property
+    def maps(self) -> None:
+        return None
+
+    @property
     def dtype(self) -> torch.dtype:
         return torch.promote_types(self._weights.dtype, torch.float32)
 
@@ -68,11 +69,31 @@ class GivenSite(DerivedSite):
         return found.to(self.dtype)
 
 
-def given(weights: Any) -> Sight:
+class GivenMap(WholeMap):
+    """A map of given numbers, whose rows may have any sum."""
+
+    def __init__(self, name: str, weights: Float[Tensor, "B H T S"]) -> None:
+        """Raises UserError for numbers below 0 and not finite ones."""
+        super().__init__(name, weights)
+        if not weights.isfinite().all() or (weights < 0).any():
+            raise UserError(f"{name}: weights are at least 0 and finite, not scores before the softmax")
+
+
+class GivenSite(GivenMap):
+    """A map of given weights."""
+
+    def __init__(self, name: str, weights: Float[Tensor, "B H T S"]) -> None:
+        """Raises UserError for what are no weights: below 0, not finite, or rows with a sum above 1."""
+        super().__init__(name, weights)
+        if weights.numel() and float(weights.sum(-1).max()) > 1 + TOLERANCE:
+            raise UserError(f"{name}: a row of weights sums to at most 1, not to {float(weights.sum(-1).max()):.3f}")
+
+
+def from_weights(weights: Any) -> Sight:
     """A sight of weights that are given, for all that a sight of a look can show and measure.
 
         outputs = model(**inputs, output_attentions=True)  # of transformers
-        foveate.sight.given(outputs).save("page.html", tokens)
+        foveate.sight.from_weights(outputs).save("page.html", tokens)
 
     They are an array or tensor (T, S), (H, T, S) or (B, H, T, S); a list of these, one for each layer; a mapping from
     names of sites to these; or what a model of transformers returned: of its fields those with attentions are taken,
@@ -91,10 +112,12 @@ def show(weights: Any, tokens: Any = None, example: int = 0, **options: Any) -> 
 
     `tokens`, `example` and `options` are those of `Sight.save`.
     """
-    return given(weights).show(tokens, example, **options)
+    return from_weights(weights).show(tokens, example, **options)
 
 
-def given_by_queries(sides: Mapping[str, tuple[Any, Any]], causal: bool = False, scale: float | None = None) -> Sight:
+def from_queries_and_keys(
+    sides: Mapping[str, tuple[Any, Any]], causal: bool = False, scale: float | None = None
+) -> Sight:
     """A sight of queries and keys, by the names of sites: their weights are computed when they are asked for.
 
     Queries are (H, T, D) or (B, H, T, D), keys as many or fewer heads, each for a group of consecutive ones of the

@@ -1,0 +1,42 @@
+"""Transformers whose weights are made by other rules than the softmax."""
+
+import pytest
+import torch
+
+import foveate
+from foveate import models
+from foveate.errors import UserError
+from foveate.inference.cpu import optimize_for_cpu
+from foveate.interop.keys import bart
+from foveate.nn import MultiHeadAttention
+from foveate.nn.named_weighings import WEIGHINGS
+
+
+@pytest.mark.parametrize("name", WEIGHINGS)
+def test_every_way_to_make_weights_of_scores(name: str) -> None:
+    """A target token by token has the logits of the whole, and where it looks is what the rule says."""
+    torch.manual_seed(0)
+    sizes = {"src_vocab": 11, "tgt_vocab": 13, "width": 16, "heads": 2, "feedforward": 16}
+    model = foveate.create("transformer-tiny", **sizes, encoder_layers=1, decoder_layers=2, weights=name).eval()
+    source, lengths, target = torch.randint(1, 11, (2, 7)), torch.tensor([7, 4]), torch.randint(1, 13, (2, 5))
+    with torch.inference_mode(), foveate.look(model) as sight:
+        whole = model(source, lengths, target).logits
+    rule = WEIGHINGS[name]
+    assert all(layer.select is rule for layer in model.modules() if isinstance(layer, MultiHeadAttention))
+    cross = sight["decoder.0.cross"].weights()
+    assert (cross[1, ..., 4:] == 0).all()
+    if name != "sigmoid":
+        torch.testing.assert_close(cross.sum(-1), torch.ones(2, 2, 5))
+    with torch.inference_mode():
+        state = model.start(source, lengths)
+        rows = [model.step(column, state) for column in target.unbind(1)]
+    torch.testing.assert_close(torch.stack(rows, 1), whole, rtol=0, atol=1e-5)
+    optimized = optimize_for_cpu(model)  # with joint projections
+    with torch.inference_mode():
+        torch.testing.assert_close(optimized(source, lengths, target).logits, whole, rtol=0, atol=1e-4)
+
+
+def test_other_weights_have_no_public_layout() -> None:
+    config = models.config_class("transformer")(src_vocab=11, tgt_vocab=11, weights="entmax")
+    with pytest.raises(UserError, match="has the weights entmax"):
+        bart.write_config(config)

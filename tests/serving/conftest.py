@@ -1,0 +1,6 @@
+"""Names of this folder's helpers."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,43 @@
+"""Every part of the benchmark of accelerators runs, in small, on the CPU."""
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import references
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+import gpu
+
+ELSEWHERE = {"tests", "train gpt2, compiled", "train vit-base, compiled", "flex attention"}
+"""Parts that are tests themselves, or that need a compiler and take minutes."""
+
+assert references
+
+
+@pytest.mark.parametrize("part", [*filter(lambda part: part not in ELSEWHERE, gpu.PARTS)])
+def test_part(part: str) -> None:
+    pytest.importorskip("timm") if "timm" in part else None
+    row = gpu.PARTS[part](torch.device("cpu"), True)
+    assert row
+    assert all(math.isfinite(value) and value > 0 for value in row.values())
+    assert part in gpu.line({"part": part, "seconds": 1.0, **row})
+
+
+def test_a_part_that_fails_or_takes_long_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = argparse.Namespace(device="cuda:77", tiny=True, limit=100.0)
+    assert "cuda:77" in gpu.measured("generate", asked)["error"]
+    asked.limit = 0.01
+    assert gpu.measured("generate", asked)["error"] == "took more than 0.01 seconds"
+
+
+def test_rows_are_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(gpu, "measured", lambda part, asked: {"error": "none", "seconds": 1.0})
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "--device", "cpu", "--tiny", "--out", str(tmp_path / "rows.json")])
+    gpu.main()
+    assert [row["part"] for row in json.loads((tmp_path / "rows.json").read_text())["rows"]] == [*gpu.PARTS]
