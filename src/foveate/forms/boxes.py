@@ -250,8 +250,8 @@ class Boxes(ScoredForm, OutputForm):
     def settle(self, answers: Sequence[BoxesAnswer], examples: Sequence[BoxedImage]) -> None:
         objects = sum(len(example.boxes) for example in examples)
         scores = sorted((one.score for answer in answers for one in answer.every), reverse=True)
-        if 0 < objects <= len(scores):
-            self.threshold = round(scores[objects - 1], 4)
+        if 0 < objects <= len(scores):  # halfway to the next score, so that rounding moves none across
+            self.threshold = float(np.mean([*scores, 0.0][objects - 1 : objects + 1]))
 
     def metrics(self, answers: Sequence[BoxesAnswer], examples: Sequence[BoxedImage]) -> dict[str, float]:
         found = [one.scored for one in answers if one.scored is not None]
