@@ -13,6 +13,9 @@ from foveate.training.optimizer_state import parameters_by_number
 from foveate.training.optimizers import state_names
 from foveate.training.progress import Progress
 
+LEARNED = "learned/"
+"""What the names of the weights begin with in a checkpoint whose model has their moving average."""
+
 OPTIMIZER, RANDOM, BATCHES = "optimizer/", "random/", "batches/"
 """What the names of the optimizer's tensors, of the states of random numbers, and of what batches remember begin
 with."""

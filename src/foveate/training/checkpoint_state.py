@@ -12,7 +12,7 @@ from foveate import run_dir
 from foveate.run_dir import MODEL
 from foveate.tensor_parts import TensorParts, folders_of, open_tensors, part_name, parts_of, read_whole, write_part
 from foveate.training.batches import Remembering
-from foveate.training.checkpoint_checks import BATCHES, OPTIMIZER, RANDOM
+from foveate.training.checkpoint_checks import BATCHES, LEARNED, OPTIMIZER, RANDOM
 from foveate.training.optimizer_state import numbered_state, restore_optimizer
 from foveate.training.parallel import Placement, Processes
 from foveate.training.randomness import random_states, restore_random_states
@@ -22,13 +22,13 @@ Kind = TypeVar("Kind")
 
 def whole_state(placement: Placement, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The tensors of a process that has the whole model."""
-    return dict(_state(placement.model.state_dict(), optimizer))
+    return dict(_state(placement, optimizer))
 
 
 def own_state(placement: Placement, optimizer: torch.optim.Optimizer) -> dict[str, tuple[Tensor, tuple[int, ...]]]:
     """Returns the part of all tensors that this process writes, and where in the whole it begins: no two write the
     same."""
-    parts = {name: placement.own(tensor) for name, tensor in _state(placement.working.state_dict(), optimizer)}
+    parts = {name: placement.own(tensor) for name, tensor in _state(placement, optimizer)}
     return {name: part for name, part in parts.items() if part is not None}
 
 
@@ -74,11 +74,13 @@ def receive_state(
 
     def read() -> None:
         tensors.update(read_whole(path))
-        run_dir.fill(placement.model, below(MODEL, tensors), str(path), cause)
+        run_dir.fill(placement.model, below(LEARNED, tensors) or below(MODEL, tensors), str(path), cause)
 
     processes.on_main(read)
     processes.synchronize(placement.model.state_dict().values())
     restore_optimizer(optimizer, placement, processes.broadcast(below(OPTIMIZER, tensors)))
+    learned = below(LEARNED, tensors)
+    _restore_average(placement, dict(processes.broadcast(below(MODEL, tensors) if learned else {})))
     return dict(processes.broadcast({name: one for name, one in tensors.items() if name.startswith((RANDOM, BATCHES))}))
 
 
@@ -86,11 +88,13 @@ def read_state(path: Path, placement: Placement, optimizer: torch.optim.Optimize
     """Read this process' part of the model and the optimizer. Returns the rest, as `receive_state`."""
     own = placement.working.state_dict()
     with open_tensors(path) as stored:
-        model = below(MODEL, stored)
+        model = below(LEARNED, stored) or below(MODEL, stored)
         shapes = {name: tensor.shape for name, tensor in model.items()}
         run_dir.check_fit({name: like.shape for name, like in own.items()}, shapes, str(path), cause)
         placement.working.load_state_dict({name: placement.part(model[name], like) for name, like in own.items()})
         restore_optimizer(optimizer, placement, below(OPTIMIZER, stored).items())
+        average = below(MODEL, stored) if below(LEARNED, stored) else {}
+        _restore_average(placement, {name: placement.part(one, own[name]) for name, one in average.items()})
         return {name: one[...] for name, one in stored.items() if name.startswith((RANDOM, BATCHES))}
 
 
@@ -119,9 +123,19 @@ def _random(rank: int) -> str:
     return f"{RANDOM}{rank}/" if rank else RANDOM
 
 
-def _state(model: Mapping[str, Tensor], optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:
-    for name, tensor in model.items():
+def _restore_average(placement: Placement, tensors: Mapping[str, Tensor]) -> None:
+    """Go on with the moving average of the weights, where the checkpoint has one."""
+    if placement.average is not None and tensors:
+        placement.average.restore(tensors, placement.state())
+
+
+def _state(placement: Placement, optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:
+    learned = placement.state()
+    average = {} if placement.average is None else placement.average.tensors
+    for name, tensor in (average or learned).items():
         yield f"{MODEL}{name}", tensor
+    for name, tensor in learned.items() if average else ():
+        yield f"{LEARNED}{name}", tensor
     for index, state in numbered_state(optimizer):
         for name, tensor in state.items():
             yield f"{OPTIMIZER}{index}/{name}", tensor

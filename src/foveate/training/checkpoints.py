@@ -1,6 +1,7 @@
 """Checkpoints: the complete state of a training in one safetensors file.
 
-    model/...        the model's state
+    model/...        the model's state that it is used with: where a moving average is kept, that
+    learned/...      the state that is learned, where it is another
     optimizer/...    the optimizer's state, by the number of the parameter
     random/...       the states of the main process' random number generators
     random/1/...     those of the process of rank 1, and so on

@@ -234,7 +234,7 @@ class _Run:
             return
         self.metrics_log.training(self.progress)
         self.updater.refuse_non_finite_weights(self.progress.step)
-        with self.placement.full_model() as model:
+        with self.placement.model_in_use() as model:
             metrics = self.processes.on_main(lambda: self._measure(validation, model))
         validation.note(metrics, self.progress)
         self.metrics_log.validation(self.progress, metrics)
@@ -244,7 +244,7 @@ class _Run:
         """Write what heads do with a batch, if that is asked for."""
         if not self.settings.watch_attention:
             return
-        with self.placement.full_model() as model:
+        with self.placement.model_in_use() as model:
             found = self.processes.on_main(lambda: attention_statistics(model, batch))
         self.metrics_log.attention(self.progress, found)
         self.metrics_log.pause()

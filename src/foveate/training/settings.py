@@ -104,6 +104,9 @@ class Training:
     average: int = 5
     """Number of last checkpoints to average in the end. The better one of the average and the best checkpoint is kept.
     1 disables averaging."""
+    ema: float = 0.0
+    """Validate and keep a moving average of the weights, in which the average before a step counts this much: 0.999
+    reaches over about a thousand steps. 0 keeps the weights as they are."""
     log_every: int = 50
     """Steps between two lines of metrics.jsonl."""
 
@@ -142,9 +145,10 @@ class Training:
         for name in ("minutes", "clip", "epsilon"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise UserError(f"{name} is {getattr(self, name)}, but must be above 0")
-        for beta in self.betas:
-            if not 0 <= beta < 1:
-                raise UserError(f"betas is {beta}, but must be at least 0 and below 1")
+        for name, shares in {"betas": self.betas, "ema": (self.ema,)}.items():
+            for share in shares:
+                if not 0 <= share < 1:
+                    raise UserError(f"{name} is {share}, but must be at least 0 and below 1")
         check_literals(self)
 
     @property

@@ -12,6 +12,7 @@ from foveate.contracts import Batch
 from foveate.errors import UserError
 from foveate.finite import NotFinite
 from foveate.training.hardware import choose_device, wants_bfloat16
+from foveate.training.moving_average import MovingAverage
 from foveate.training.objectives.objective import CrossEntropy, Loss, Objective
 from foveate.training.optimizers import FACTOR, optimizer
 from foveate.training.parallel import Processes, fingerprint, place
@@ -50,6 +51,7 @@ class Updater:
         )
         if settings.recompute:
             recompute_blocks(self.placement.working)
+        self.placement.average = MovingAverage(settings.ema) if settings.ema else None
         self.objective = objective
         self.settings = settings
         self.optimizer = optimizer(self.placement.working, settings, self.device)
@@ -71,6 +73,8 @@ class Updater:
             parameters["lr"] = rate * parameters[FACTOR]
         self.optimizer.step()
         self.optimizer.zero_grad()
+        if self.placement.average is not None:
+            self.placement.average.update(self.placement.state(), step)
         return Update(weight, sums, norm, rate)
 
     def refuse_non_finite_weights(self, step: int) -> None:

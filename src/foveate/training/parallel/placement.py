@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from foveate.contracts import Output
 from foveate.finite import first_not_finite
 from foveate.tensor_parts import StoredTensor
+from foveate.training.moving_average import MovingAverage
 from foveate.training.parallel.processes import Processes
 
 
@@ -25,6 +26,9 @@ class Placement:
     in_parts = False
     """Whether a process has only a part of the weights: then each one writes and reads its own part of a checkpoint."""
 
+    average: MovingAverage | None = None
+    """That of the weights, where one is kept: then models are validated and kept with it."""
+
     def __init__(self, model: nn.Module, device: torch.device) -> None:
         self.model = self.working = model.to(device)
         self.device = device
@@ -35,6 +39,16 @@ class Placement:
     def gradients_of(self, last: bool) -> AbstractContextManager:
         """A context for the forward and backward pass of a batch. Processes exchange gradients after the `last` one."""
         return nullcontext()
+
+    def state(self) -> dict[str, Tensor]:
+        """The weights that this process trains, by name, and what else the model remembers."""
+        return (self.working if self.in_parts else self.model).state_dict()
+
+    @contextmanager
+    def model_in_use(self) -> Iterator[nn.Module]:
+        """The caller's model with the weights that it is used with, in the main process. Called by all processes."""
+        with nullcontext() if self.average is None else self.average.exchanged(self.state()), self.full_model() as model:
+            yield model
 
     @contextmanager
     def full_model(self) -> Iterator[nn.Module]:
@@ -55,7 +69,7 @@ class Placement:
     def not_finite(self, processes: Processes) -> str | None:
         """The name of the first tensor of the model with a number that is infinite or NaN in any process. Called by all
         processes."""
-        state = (self.working if self.in_parts else self.model).state_dict()
+        state = self.state()
         parts = {name: own[0] for name, tensor in state.items() if (own := self.own(tensor)) is not None}
         names, wrong = [*state], first_not_finite(parts)
         (before_end,) = processes.greatest([0 if wrong is None else len(names) - names.index(wrong)])
