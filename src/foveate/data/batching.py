@@ -35,6 +35,11 @@ class Batching(ABC, Generic[E]):
         are of one group, in random order."""
         return 0
 
+    @property
+    def repeats(self) -> int:
+        """How often each example of a batch is in it, each time changed in another way. By default once."""
+        return 1
+
     @abstractmethod
     def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
         """A batch of prepared examples, changed at random by `generator` where one is given: in training."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from operator import length_hint
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
@@ -14,6 +15,7 @@ from foveate.contracts import Batch
 from foveate.data.batching import Batching
 from foveate.data.dataset import Dataset, E
 from foveate.data.ragged import Numbers, within_budget
+from foveate.data.workers import prepare_by_processes
 from foveate.errors import UserError
 
 _FOUR = np.dtype((np.int32, 4))
@@ -40,8 +42,10 @@ class Bucket(Generic[S]):
         return (int(places.max()), self._place(int(places.argmax()))) if len(places) else (1, "nothing")
 
     def shuffled(self, budget: int, generator: np.random.Generator) -> list[Numbers]:
-        """The rows of each batch. Groups are in random order, and so are the rows of a group."""
-        order = generator.permutation(len(self._costs))
+        """The rows of each batch. Groups are in random order, and so are the rows of a group. Where rows are repeated,
+        as many of them are left out, others each time."""
+        order, repeats = generator.permutation(len(self._costs)), self._batching.repeats
+        order = order[: -(-len(order) // repeats)].repeat(repeats)[: len(order)]
         groups = generator.permutation(self._groups.max(initial=0) + 1)[self._groups[order]]
         order = order[np.argsort(groups, kind="stable")]
         if self._alike:
@@ -89,6 +93,7 @@ class OneBucket:
         examples = getattr(prepared, "examples", range(len(prepared)))
         self._bucket = Bucket(prepared, batching, dataset.name, lambda row: cast(Any, dataset[examples[row]]).place)
         self.report = report or getattr(prepared, "report", "")
+        self.slow: bool = getattr(prepared, "slow", False)
         self.largest = self._bucket.largest
 
     def __iter__(self) -> Iterator[Bucket[Any]]:
@@ -103,15 +108,19 @@ class BucketedBatches:
 
     The examples of a bucket are shuffled and sorted by cost; its batches come in random order. The order and all that
     is random in a batch depend on the seed, the epoch and the batch's number alone, so that a training can go on from
-    any batch. One batch is prepared while the one before is learned from.
+    any batch. One batch is prepared while the one before is learned from, or several by other processes.
     """
 
-    def __init__(self, buckets: Buckets, budget: int, seed: int) -> None:
-        """`budget` counts what `Batching.cost` counts.
+    def __init__(
+        self, buckets: Buckets, budget: int, seed: int, choose_workers: Callable[[bool], int] = lambda slow: 0
+    ) -> None:
+        """`budget` counts what `Batching.cost` counts. `choose_workers` says how many processes prepare batches of
+        one bucket, given whether that is slow; for 0 a thread does.
 
         Raises UserError for an example that is beyond the budget.
         """
         self._buckets, self._budget, self._seed = buckets, budget, seed
+        self._workers = choose_workers(buckets.slow) if isinstance(buckets, OneBucket) else 0
         largest, name = buckets.largest
         if largest > budget:
             raise UserError(
@@ -136,15 +145,25 @@ class BucketedBatches:
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, counted from 0, without the first `skip`, which are not built."""
         plan = islice(enumerate(self._plan(number)), skip, None)
+        if self._workers:
+            (bucket,) = self._buckets
+            numbered = ((place, rows) for place, (_, rows) in plan)  # what is sent to the processes
+            yield from prepare_by_processes(partial(self._prepare, number, bucket), numbered, self._workers)
+            return
         with ThreadPoolExecutor(1) as thread:
             ahead: Future[Batch] | None = None
             for place, (bucket, rows) in plan:
-                following = thread.submit(bucket.batch, rows, np.random.default_rng((self._seed, number, place)))
+                following = thread.submit(self._prepare, number, bucket, (place, rows))
                 if ahead is not None:
                     yield ahead.result()
                 ahead = following
             if ahead is not None:
                 yield ahead.result()
+
+    def _prepare(self, number: int, bucket: Bucket[Any], planned: tuple[int, Numbers]) -> Batch:
+        """A batch of an epoch by its place in it and its rows."""
+        place, rows = planned
+        return bucket.batch(rows, np.random.default_rng((self._seed, number, place)))
 
     def in_order(self) -> Iterator[Batch]:
         """All examples once, in their order, with nothing at random: to measure on."""

@@ -174,6 +174,8 @@ class Prepared(Sequence[Any]):
     examples: Sequence[int]
     report: str = ""
     """Names what was left out."""
+    slow: bool = False
+    """Whether making a batch of them takes long, as of files that are decoded whenever they are read."""
 
     def __len__(self) -> int:
         return len(self.values)

@@ -250,6 +250,11 @@ class InputForm(Form):
         """How many rows of a batch a value takes, each of its cost. By default 1."""
         return 1
 
+    @property
+    def copies(self) -> int:
+        """How often each example of a batch is in it in training. By default once."""
+        return 1
+
     def batch(self, inputs: dict[str, Tensor], targets: dict[str, Tensor], weight: Tensor) -> Batch:
         """A batch of these tensors, whose examples are rows unless a form says otherwise."""
         return Batch(inputs, targets, weight, "examples")

@@ -8,8 +8,9 @@ B batch    C channels    h, w height and width in pixels
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,9 +21,10 @@ from torch import Tensor
 
 from foveate.contracts import Picture
 from foveate.data.dataset import Dataset, Prepared
-from foveate.data.images.augmentation import Augmentation, mixup
+from foveate.data.images.augmentation import Augmentation, RandomPart
 from foveate.data.images.decoded import decode_undamaged
-from foveate.data.images.decoding import DamagedImage, flat, in_8_bits, read_image, turn_upright
+from foveate.data.images.decoding import DamagedImage, flat, in_8_bits, read_image, read_shrunk, turn_upright
+from foveate.data.images.kept import KeptImages, Read, SizedImage, Unread, fits_in_memory
 from foveate.data.images.labelled import ImageFormat, is_damaged, report_damaged
 from foveate.data.images.pixels import choose_format
 from foveate.errors import UserError, at_least
@@ -45,9 +47,6 @@ SHOWN = 256
 
 SMALLEST = 0.7
 """In training a fitted image is scaled to a random size between this share of the usual one and all of it."""
-
-MOST_KEPT = 2**30
-"""Bytes of the decoded images of a training that are kept in memory; of more, each is decoded whenever it is read."""
 
 GREY = 127
 """What pads fitted images at the right and the bottom."""
@@ -179,39 +178,62 @@ class AugmentedImage(Augmentation, SquareImage):
         SquareImage.check(self)
         Augmentation.check(self)
 
+    def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
+        """As squares, unless parts are cut out of the whole images."""
+        if self.crop is None:
+            return super().prepare_all(dataset)
+        reads, kept, report = undamaged_reads(dataset)
+        channels, largest = self.square.channels, round(self.square.size**2 / self.crop)
+        if not fits_in_memory(len(reads), channels, largest):
+            return Prepared([Unread(read) for read in reads], kept, report, slow=True)
+        return Prepared(KeptImages(reads, partial(self._to_keep, largest), channels, largest), kept, report)
+
+    @property
+    def copies(self) -> int:
+        return self.repeats
+
+    def places(self, prepared: Any) -> int:
+        return count_places((self.square.size, self.square.size))
+
     def tensors(
-        self, prepared: Sequence[np.ndarray], generator: np.random.Generator | None = None
+        self, prepared: Sequence[Any], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
-        pixels = np.stack(list(prepared))
-        if generator is not None:
-            pixels = self.changed(pixels, generator)
-        if generator is None or not self.mixup:
+        pixels = np.stack([one if isinstance(one, np.ndarray) else self._part(one, generator) for one in prepared])
+        if generator is None:
             return {"pixels": self.standardise(pixels)}, Changes()
-        mixed, partners, share = mixup(self.standardise(pixels), self.mixup, generator)
+        mixed, partners, share = self.mixed(self.standardise(self.changed(pixels, generator)), generator)
         return {"pixels": mixed}, Changes(partners=partners, share=share)
 
+    def _part(self, one: Any, generator: np.random.Generator | None) -> np.ndarray:
+        """A random part of an image that is read; without a generator the middle of it."""
+        if generator is None:
+            return self.square.pixels(one.read() if isinstance(one, Unread) else one().image)
+        part, side = RandomPart.draw(self.crop or 1.0, generator), self.square.size
+        if isinstance(one, Unread):
+            image = self.square.whole(read_shrunk(one.read, partial(part.enlarged, side)))
+        else:
+            image = one().image
+        return self.square.part(image, part.box(*image.size))
 
-class Unread(NamedTuple):
-    """An image that is decoded whenever it is asked for: all of them do not fit into memory."""
+    def _to_keep(self, largest: int, read: Read) -> SizedImage:
+        """An image of as many pixels as its smallest part needs for the square."""
+        image = self.square.whole(read_shrunk(read, lambda size: (largest / (size[0] * size[1])) ** 0.5))
+        share = min(1.0, (largest / (image.width * image.height)) ** 0.5)
+        smaller = max(1, int(image.width * share)), max(1, int(image.height * share))
+        kept = image if image.width * image.height <= largest else image.resize(smaller, PIL.Image.Resampling.BICUBIC)
+        return SizedImage(kept, image.size)
 
-    read: Callable[[], PIL.Image.Image]
 
+def undamaged_reads(dataset: Dataset[Any]) -> tuple[list[Read], list[int], str]:
+    """What decodes each image of a dataset, the numbers of these, and a line about damaged images.
 
-@dataclass
-class ReadOnce:
-    """An image that is decoded when it is first asked for, and then kept in the size in which it is used."""
-
-    read: Callable[[], PIL.Image.Image]
-    size: int
-    """The longest that a side of it is kept."""
-    kept: tuple[PIL.Image.Image, tuple[int, int]] | None = None
-
-    def __call__(self) -> tuple[PIL.Image.Image, tuple[int, int]]:
-        """The image in colour, and its own width and height."""
-        if self.kept is None:
-            image = flat(self.read()).convert("RGB")
-            self.kept = scaled(image, image.size, min(self.size, max(image.size))), image.size
-        return self.kept
+    Raises UserError where all are damaged.
+    """
+    damaged = {number: example for number, example in enumerate(dataset) if is_damaged(example)}
+    if len(damaged) == len(dataset):
+        raise UserError(f"{dataset.name}: none of the {len(dataset):,} images can be read")
+    kept = [number for number in range(len(dataset)) if number not in damaged]
+    return [dataset[number].read for number in kept], kept, report_damaged([*damaged.values()])
 
 
 class Fitted(NamedTuple):
@@ -251,20 +273,16 @@ class FittedImage(StandardPixels, ImageForm):
 
     def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
         """They are scaled anew whenever they are read, and decoded once where all of them fit into memory."""
-        damaged = {number: example for number, example in enumerate(dataset) if is_damaged(example)}
-        if len(damaged) == len(dataset):
-            raise UserError(f"{dataset.name}: none of the {len(dataset):,} images can be read")
-        kept = [number for number in range(len(dataset)) if number not in damaged]
-        fit = len(kept) * 3 * self.size**2 <= MOST_KEPT
-        reads = [dataset[number].read for number in kept]
-        images = [ReadOnce(read, self.size) if fit else Unread(read) for read in reads]
-        return Prepared(images, kept, report_damaged([*damaged.values()]))
+        reads, kept, report = undamaged_reads(dataset)
+        if not fits_in_memory(len(reads), 3, self.size**2):
+            return Prepared([Unread(read) for read in reads], kept, report, slow=True)
+        return Prepared(KeptImages(reads, self._to_keep, 3, self.size**2), kept, report)
 
     def places(self, prepared: Fitted) -> int:
         return count_places((self.size, self.size))
 
     def tensors(
-        self, prepared: Sequence[Fitted | Unread | ReadOnce], generator: np.random.Generator | None = None
+        self, prepared: Sequence[Any], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
         images = []
         for one in prepared:
@@ -282,10 +300,16 @@ class FittedImage(StandardPixels, ImageForm):
         """An image whose longer side is that of the square."""
         return self._fitted(flat(image).convert("RGB"), image.size)
 
-    def _again(self, one: Unread | ReadOnce, share: float, flip: bool) -> Fitted:
+    def _to_keep(self, read: Read) -> SizedImage:
+        """An image in the size in which it is used at most."""
+        image = flat(read()).convert("RGB")
+        return SizedImage(scaled(image, image.size, min(self.size, max(image.size))), image.size)
+
+    def _again(self, one: Any, share: float, flip: bool) -> Fitted:
         """An image that is read, and takes this share of the square, perhaps flipped."""
-        if isinstance(one, ReadOnce):
-            return self._fitted(*one(), share, flip)
+        if not isinstance(one, Unread):
+            image, given = one()
+            return self._fitted(image, given, share, flip)
         image = flat(one.read()).convert("RGB")
         return self._fitted(image, image.size, share, flip)
 

@@ -31,6 +31,7 @@ class PreparedExamples(Sequence[PreparedExample]):
     def __init__(self, inputs: Prepared, targets: Prepared) -> None:
         """`targets` are those of each input, perhaps several, perhaps none."""
         self.report = "\n".join(part for part in (inputs.report, targets.report) if part)
+        self.slow = inputs.slow
         self._inputs = inputs
         self._rows = [(row, target) for row, own in enumerate(targets) for target in own]
 
@@ -79,6 +80,11 @@ class Processor(Batching[Any]):
 
     def rows(self, prepared: PreparedExample) -> int:
         return self.reads.rows(prepared.input)
+
+    @property
+    def repeats(self) -> int:
+        copies: int = self.reads.copies
+        return copies
 
     def batch(self, prepared: Sequence[PreparedExample], generator: np.random.Generator | None) -> Batch:
         inputs, changes = self.reads.tensors([one.input for one in prepared], generator)

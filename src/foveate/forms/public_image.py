@@ -12,11 +12,12 @@ from torch import Tensor
 
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.decoding import flat, turn_upright
+from foveate.data.images.kept import Unread
 from foveate.data.images.labelled import is_damaged, report_damaged
 from foveate.errors import UserError, show_value
 from foveate.files import read_json
 from foveate.forms.form import Changes, Fit, Learned
-from foveate.forms.image import Fitted, ImageForm, Unread, count_places
+from foveate.forms.image import Fitted, ImageForm, count_places
 from foveate.interop.timm_config import is_timm
 
 FILE = "preprocessor_config.json"

@@ -18,12 +18,13 @@ from torch import Tensor, nn
 
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.captions import CaptionedImage
+from foveate.data.images.kept import Unread
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
 from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError
 from foveate.forms.caption_match import CaptionFit, FitAnswer, vector_row
 from foveate.forms.form import Changes, Learned, MapRow
-from foveate.forms.image import Fitted, Unread
+from foveate.forms.image import Fitted
 from foveate.forms.label import LabelAnswer, choose_label
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.public_image import PublicImage

@@ -21,6 +21,7 @@ from foveate.baselines.nearest_images import nearest_writing
 from foveate.contracts import Hypothesis, Picture
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.decoding import turn_upright
+from foveate.data.images.kept import Unread
 from foveate.data.images.labelled import is_damaged, report_damaged
 from foveate.data.images.word_images import check_line_of_text, grey
 from foveate.data.text.scripts import in_word
@@ -28,7 +29,7 @@ from foveate.decoding import Decoding
 from foveate.errors import at_least
 from foveate.forms.form import Changes, MapRow, Naming
 from foveate.forms.grids import GridFinder
-from foveate.forms.image import ImageForm, Unread, count_places
+from foveate.forms.image import ImageForm, count_places
 from foveate.forms.written import WrittenAnswer, WrittenCharacters
 from foveate.metrics.classification import accuracy
 from foveate.metrics.error_rates import error_rate

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from foveate.tasks.task import Task, open_examples
 from foveate.tasks.upgrade import notes_files
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
+from foveate.training.hardware import choose_workers
 from foveate.training.validation import parts_to_validate
 from foveate.viewer.protocol import InputKind
 
@@ -373,7 +375,8 @@ class Skill(Looking):
     def batches(self, train: Dataset[Any]) -> Batches:
         """The batches to learn from; their `report`, if they have one, says what was left out."""
         buckets = self.processor.reads.buckets(train, self.processor)
-        return BucketedBatches(buckets, self.recipe.examples.batch, self.recipe.training.seed)
+        training = self.recipe.training
+        return BucketedBatches(buckets, self.recipe.examples.batch, training.seed, partial(choose_workers, training))
 
     def objective(self) -> Objective:
         """What is minimised: that of the recipe, fitted to the model where it depends on it."""

@@ -1,6 +1,7 @@
 """The device, the threads and the precision of training."""
 
 import os
+import sys
 
 import torch
 from torch import nn
@@ -9,6 +10,7 @@ from foveate.accelerator import accelerator_type, device_count, is_accelerator, 
 from foveate.errors import OwnError, UserError
 from foveate.nn import bfloat16_is_fast
 from foveate.training.parallel.launch import ProcessInfo, process_info
+from foveate.training.settings import Training
 
 WIDE = 64
 """The width from which bfloat16 is faster on a CPU that multiplies faster in it.
@@ -16,6 +18,10 @@ WIDE = 64
 On one core of a CPU with AVX512-BF16, a Transformer of width 64 trains 1.3 times as fast, 1.6 times with width 128 and
 1.9 times with 256; a GRU with attention 1.7 times.
 """
+
+
+MOST_WORKERS = 16
+"""Processes that prepare batches, where the user gives no number."""
 
 
 def choose_device(name: str) -> torch.device:
@@ -63,6 +69,16 @@ def use_threads(threads: int | None) -> None:
         threads = max(1, _processors() // here.local_size)
     if threads is not None:
         torch.set_num_threads(threads)
+
+
+def choose_workers(settings: Training, slow: bool) -> int:
+    """How many processes prepare batches: what the settings say, or the processors that are free, where it is slow."""
+    if settings.workers is not None or not slow or sys.platform != "linux":
+        return settings.workers or 0
+    here, on_cpu = process_info(), choose_device(settings.device).type == "cpu"
+    own = _processors() // (here.local_size if here else 1)
+    used = (settings.threads or torch.get_num_threads()) if on_cpu else 1
+    return min(MOST_WORKERS, max(0, own - used))
 
 
 def _processors() -> int:

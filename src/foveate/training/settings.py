@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from foveate.data.workers import check_workers
 from foveate.errors import UserError, at_least, check_literals
 from foveate.training.pair_flags import PAIRS
 
@@ -18,6 +19,7 @@ FREE = frozenset(
         "log_every",
         "device",
         "threads",
+        "workers",
         "parallel",
         "split_among",
         "recompute",
@@ -116,6 +118,9 @@ class Training:
     """Device: "cpu", or PyTorch's name of another. Auto uses a GPU of this machine if there is one."""
     threads: int | None = None
     """Number of CPU threads; by default PyTorch's choice."""
+    workers: int | None = None
+    """Processes that prepare batches. By default as many as processors that training leaves free, where images are
+    decoded whenever they are read, else none: then a thread does."""
     parallel: Literal["auto", "replicate", "shard", "tensor", "both"] = "auto"
     """Each of several processes (torchrun) has a replica of the model, a shard of it, or a part of each layer (tensor).
     Auto shards a model whose weights, gradients and optimizer state need more than half of a process' memory. Both:
@@ -137,6 +142,7 @@ class Training:
             at_least(1, name, getattr(self, name))
         for name in ("steps", "epochs", "patience"):
             at_least(1, name, getattr(self, name) if getattr(self, name) is not None else 1)
+        check_workers(self.workers or 0)
         check_threads(1 if self.threads is None else self.threads)
         check_seed(self.seed)
         at_least(0, "warmup", 0 if self.warmup is None else self.warmup)

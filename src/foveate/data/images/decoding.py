@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -154,10 +155,36 @@ def _turn(read_metadata: Callable[[], PIL.Image.Exif]) -> Transpose | None:
     return None
 
 
-def read_image(path: Path) -> PIL.Image.Image:
+Shrink = Callable[[tuple[int, int]], float]
+"""How large an image needs to be, as a share of its width and height, which are given."""
+
+
+@dataclass(frozen=True)
+class FileReader:
+    """Decodes the image of a file."""
+
+    file: Path
+
+    def __call__(self) -> PIL.Image.Image:
+        return read_image(self.file)
+
+    def shrunk(self, shrink: Shrink) -> PIL.Image.Image:
+        """The image, of a JPEG file perhaps a half, a quarter or an eighth as large, but as large as it needs to be."""
+        return read_image(self.file, shrink)
+
+
+def read_shrunk(read: Callable[[], PIL.Image.Image], shrink: Shrink) -> PIL.Image.Image:
+    """The image of a reader, smaller where that is faster and it is as large as it needs to be."""
+    shrunk: Callable[[Shrink], PIL.Image.Image] | None = getattr(read, "shrunk", None)
+    return read() if shrunk is None else shrunk(shrink)
+
+
+def read_image(path: Path, shrink: Shrink | None = None) -> PIL.Image.Image:
     """The decoded image of a file, of an animation the first. Raises UserError for a missing file, DamagedImage for
-    what is not an image or too large."""
+    what is not an image or too large. With `shrink`, a JPEG file is decoded no larger than is needed."""
     with _open_image(path) as image:
+        if shrink is not None and (share := shrink(image.size)) < 1:
+            image.draft(None, (math.ceil(image.width * share), math.ceil(image.height * share)))
         if image.format in jpeg_scans.FORMATS and has_too_many_scans(path.read_bytes()):
             raise DamagedImage(f"{path} has more than {jpeg_scans.MOST} scans, which would take long to decode")
         image.load()

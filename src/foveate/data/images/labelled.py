@@ -12,7 +12,7 @@ from PIL import ImageOps
 
 from foveate.data.dataset import Dataset, Example, without_empty
 from foveate.data.folders import class_folders, files_below, listed_file
-from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, in_8_bits, read_image, turn_upright
+from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, FileReader, flat, in_8_bits, turn_upright
 from foveate.data.table import IMAGE, LABEL, Column, DataTable
 from foveate.data.text.files import Paths, as_paths
 from foveate.errors import UserError
@@ -43,9 +43,21 @@ class ImageFormat:
 
     def pixels(self, image: PIL.Image.Image) -> np.ndarray:
         """The image as (channels, size, size) in 8 bits."""
-        image = flat(turn_upright(image)).convert("L" if self.channels == 1 else "RGB")
+        image = self.whole(image)
         if image.size != (self.size, self.size):
             image = ImageOps.fit(image, (self.size, self.size), PIL.Image.Resampling.BICUBIC)
+        return self.array(image)
+
+    def part(self, image: PIL.Image.Image, box: tuple[float, float, float, float]) -> np.ndarray:
+        """The part in a box of left, top, right and bottom of a `whole` image, stretched over the square."""
+        return self.array(image.resize((self.size, self.size), PIL.Image.Resampling.BICUBIC, box))
+
+    def whole(self, image: PIL.Image.Image) -> PIL.Image.Image:
+        """The image upright and with these channels, in its own size."""
+        return flat(turn_upright(image)).convert("L" if self.channels == 1 else "RGB")
+
+    def array(self, image: PIL.Image.Image) -> np.ndarray:
+        """An image of this size and these channels, as (channels, size, size)."""
         return np.asarray(image).reshape(self.size, self.size, self.channels).transpose(2, 0, 1)
 
 
@@ -169,4 +181,4 @@ def _of_table(path: Path, column: Column, lines: list[int | None]) -> list[Label
 def image_of_file(path: Path, label: str = "") -> LabelledImage:
     """Raises UserError for a file that is too large."""
     check_file(path, LARGEST_FILE)
-    return LabelledImage(str(path), label, lambda: read_image(path), path)
+    return LabelledImage(str(path), label, FileReader(path), path)

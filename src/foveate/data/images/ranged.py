@@ -7,7 +7,7 @@ from typing import Any, overload
 import PIL.Image
 
 from foveate.data.dataset import Dataset
-from foveate.data.images.decoding import PixelRange, in_8_bits
+from foveate.data.images.decoding import PixelRange, Shrink, in_8_bits, read_shrunk
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,10 @@ class RangedReader:
 
     def __call__(self) -> PIL.Image.Image:
         return in_8_bits(self.read(), self.pixel_range)
+
+    def shrunk(self, shrink: Shrink) -> PIL.Image.Image:
+        """As `FileReader` does it."""
+        return in_8_bits(read_shrunk(self.read, shrink), self.pixel_range)
 
 
 class _Ranged(Sequence[Any]):

@@ -47,7 +47,10 @@ class Placement:
     @contextmanager
     def model_in_use(self) -> Iterator[nn.Module]:
         """The caller's model with the weights that it is used with, in the main process. Called by all processes."""
-        with nullcontext() if self.average is None else self.average.exchanged(self.state()), self.full_model() as model:
+        with (
+            nullcontext() if self.average is None else self.average.exchanged(self.state()),
+            self.full_model() as model,
+        ):
             yield model
 
     @contextmanager
