@@ -1,10 +1,13 @@
 """Settings, how far training is, and learning rates computed by hand."""
 
+from typing import Any
+
 import pytest
+import torch
 
 from foveate.config import from_dict
 from foveate.errors import UserError
-from foveate.training import CrossEntropy
+from foveate.training import CrossEntropy, hardware
 from foveate.training.progress import Progress, learning_rate
 from foveate.training.settings import Training
 
@@ -97,3 +100,28 @@ def test_settings_from_plain_values():
 def test_limits_may_change_when_resuming_and_the_rest_may_not():
     assert Training(steps=3, minutes=1.0, patience=2).fixed() == Training().fixed()
     assert Training(seed=3).fixed() != Training().fixed()
+
+
+@pytest.mark.parametrize(
+    ("settings", "slow", "expected"),
+    [
+        ({"workers": 3}, False, 3),
+        ({"workers": 0}, True, 0),
+        ({}, False, 0),
+        ({"threads": 5}, True, 3),
+        ({"threads": 9}, True, 0),
+        ({"device": "meta:0"}, True, 7),
+    ],
+)
+def test_free_processors_prepare_batches_where_that_is_slow(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], slow: bool, expected: int
+) -> None:
+    """Of eight processors; a training elsewhere than on the CPU needs one."""
+    monkeypatch.setattr(hardware, "_processors", lambda: 8)
+    monkeypatch.setattr(hardware, "choose_device", lambda name: torch.device("cpu" if name == "auto" else "meta"))
+    assert hardware.choose_workers(Training(**settings), slow) == expected
+
+
+def test_workers_below_none() -> None:
+    with pytest.raises(UserError, match="workers is -1, but must be at least 0"):
+        Training(workers=-1).check()

@@ -34,7 +34,7 @@ def prepare_by_processes(
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)  # the user asked for as many
-        loader: Iterable[Any] = DataLoader(
+        loader = DataLoader(
             _Prepared(prepare),  # type: ignore[arg-type]
             sampler=planned,
             batch_size=None,
@@ -45,7 +45,8 @@ def prepare_by_processes(
             worker_init_fn=_begin,
             generator=torch.Generator(),  # the training's own is left as it is
         )
-    for batch in loader:
+        batches: Iterator[Any] = iter(loader)
+    for batch in batches:
         if isinstance(batch, UserError):
             raise batch
         yield batch

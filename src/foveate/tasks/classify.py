@@ -35,7 +35,7 @@ class Classifier(Labeller):
 TASK = Task(
     name="classify",
     about="Train a classifier, which gives a whole text one of several labels.",
-    families=("rnn-encoder", "transformer-encoder", "bert", "deberta", *CAUSAL, "xlnet"),
+    families=("rnn-encoder", "transformer-encoder", "ngram-bag", "bert", "deberta", *CAUSAL, "xlnet"),
     head="text",
     reads=Text(),
     writes=Label(),

@@ -135,7 +135,8 @@ def augment(pixels: np.ndarray, move: float, generator: np.random.Generator) -> 
     time."""
     side = pixels.shape[-1]
     reach = int(side * move)
-    padded = np.pad(pixels, ((0, 0), (0, 0), (reach, reach), (reach, reach)), mode="edge")
+    border = (reach, reach)
+    padded = np.pad(pixels, ((0, 0), (0, 0), border, border), mode="edge") if reach else pixels
     moved = np.empty_like(pixels)
     tops, lefts = generator.integers(0, 2 * reach + 1, (2, len(pixels)))
     flips = generator.random(len(pixels)) < 0.5

@@ -54,7 +54,8 @@ class ImageFormat:
 
     def whole(self, image: PIL.Image.Image) -> PIL.Image.Image:
         """The image upright and with these channels, in its own size."""
-        return flat(turn_upright(image)).convert("L" if self.channels == 1 else "RGB")
+        image, mode = flat(turn_upright(image)), "L" if self.channels == 1 else "RGB"
+        return image if image.mode == mode else image.convert(mode)
 
     def array(self, image: PIL.Image.Image) -> np.ndarray:
         """An image of this size and these channels, as (channels, size, size)."""

@@ -49,4 +49,5 @@ def normalize(
     and the deviation are those of pixels from 0 to 1, of each channel or of all."""
     scale = torch.tensor([255 * one for one in deviation])[:, None, None]
     shift = torch.tensor([one / other for one, other in zip(mean, deviation, strict=True)])[:, None, None]
-    return (torch.from_numpy(pixels).float() / scale - shift).contiguous(memory_format=torch.channels_last)
+    numbers = torch.from_numpy(pixels).float().div_(scale).sub_(shift)
+    return numbers.contiguous(memory_format=torch.channels_last)

@@ -129,6 +129,15 @@ FAMILIES = (
         {"mistral-7b": (7_241_732_096, "32 blocks, width 4096, 32 heads in 8 groups, windows (Jiang et al. 2023)")},
     ),
     Family(
+        "ngram-bag",
+        "foveate.models.text.ngram_bag",
+        {
+            "ngram-bag": (4_450_562, "Words and pairs of words, their mean (fastText: Joulin et al. 2017)"),
+            "ngram-bag-attentive": (4_452_738, "The same, a learned query attends to the words"),
+        },
+        attending=("ngram-bag-attentive",),
+    ),
+    Family(
         "olmo2",
         "foveate.models.text.olmo2",
         {
