@@ -34,7 +34,7 @@ def prepare_by_processes(
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)  # the user asked for as many
-        loader = DataLoader(
+        loader: Any = DataLoader(
             _Prepared(prepare),  # type: ignore[arg-type]
             sampler=planned,
             batch_size=None,

@@ -54,9 +54,10 @@ class NgramBag(nn.Module):
             at_least(1, name, getattr(config, name))
         self.config = config
         self.embedding = word_vectors(config.vocabulary, config.width)
-        self.runs = nn.ModuleList(word_vectors(config.buckets, config.width) for _ in range(config.order - 1))
-        for table in self.runs:
+        runs = [nn.Embedding(config.buckets, config.width) for _ in range(config.order - 1)]
+        for table in runs:
             nn.init.zeros_(table.weight)  # a run that was never learned from says nothing
+        self.runs = nn.ModuleList(runs)
         self.pooling = pooling(config.pooling, config.width, config.score)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.width, config.classes)
