@@ -88,6 +88,7 @@ PLACES = {
         **mvit_blocks(2, 1, "4 4 48", "4 4 192"),
         **mvit_blocks(3, 1, "2 2 96", "2 2 384"),
     },
+    "ngram-bag": {"dropout 3 1 12": 1},
     "rnn-autoencoder": READER | {"writer.dropout 3 5 10": 1, "writer.dropout 3 5 12": 1},
     "rnn-captioner": {"dropout 3 5 10": 1, "dropout 3 5 12": 1},
     "rnn-encoder": {"dropout 3 7 10": 1, "dropout 3 1 12": 1},
