@@ -84,7 +84,7 @@ Draw = Callable[[int], Batch]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MechanismResult:
     """One mechanism: its scores by task, and its costs."""
 
     mechanism: str
@@ -116,7 +116,9 @@ def run(options: Mechanisms, console: Console) -> Comparison:
             console.print(f"{name}, {task}: {scores[task]:.2f}", highlight=False)
         parameters = sum(part.numel() for part in model.parameters())
         used = memory(prepare, options, name)
-        results.append(Measured(name, scores, parameters, 1000 * times[name], None if used is None else used / 2**20))
+        results.append(
+            MechanismResult(name, scores, parameters, 1000 * times[name], None if used is None else used / 2**20)
+        )
     return _report(options, results, maps)
 
 
@@ -237,7 +239,7 @@ def prepare(options: Mechanisms, name: str) -> Run:
     return train
 
 
-def _report(options: Mechanisms, results: list[Measured], maps: dict[str, Any]) -> Comparison:
+def _report(options: Mechanisms, results: list[MechanismResult], maps: dict[str, Any]) -> Comparison:
     headings = ["copying, %", "recall, %", "sorting, %", "prose, bits a byte", "parameters", "ms", "MiB"]
     table = Table(["", *headings])
     for one in results:
