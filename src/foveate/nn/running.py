@@ -213,7 +213,7 @@ class GatedDelta(RunningLayer):
         decay = _decays(rates.mT, begins)
         written = corrected(k, precise(v), strength, decay, None if past is None else past.state)
         found = self.attend(q / math.sqrt(self.key_width), k, written, decay, past, Dot())
-        normal = self.norm(found.unflatten(-1, (self.heads, -1))).flatten(2).to(x.dtype)
+        normal = self.norm(found.to(x.dtype).unflatten(-1, (self.heads, -1))).flatten(2)
         output: Tensor = self.output(normal * F.silu(self.gate(x)))
         return output
 
@@ -249,7 +249,7 @@ class Mamba2(RunningLayer):
         q, k = (part[:, None].expand(-1, self.heads, -1, -1) for part in (queries, keys))
         found = self.attend(q, k, heads * steps[..., None], decay, past, Dot())
         found = found + (heads * self.skip[:, None, None]).transpose(1, 2).flatten(2)
-        output: Tensor = self.output(self.norm(found * F.silu(self.gate(x))).to(x.dtype))
+        output: Tensor = self.output(self.norm((found * F.silu(self.gate(x))).to(x.dtype)))
         return output
 
 
