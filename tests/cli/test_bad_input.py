@@ -146,7 +146,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         ),
         (["eval", "RUN", "--data", "DATA", "--output", "DATA"], "DATA is what the model is measured on: name another"),
         (["eval", "missing"], "missing is not a folder"),
-        (["models", "captoin"], "unknown task 'captoin'; did you mean caption"),
+        (["models", "captoin"], "unknown task, family or preset 'captoin'; did you mean caption"),
         (["models", "caption", "x"], "unexpected 'x'; see foveate models --help"),
         (["models", "--vocabulary", "0"], "src_vocab is 0, but must be at least 1"),
         (["data", "--emoji"], "unknown option --emoji; see foveate data --help"),

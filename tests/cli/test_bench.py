@@ -11,10 +11,12 @@ from foveate.cli.bench import fitting, narrowest
 from foveate.cli.parse import parse
 from foveate.experiments import COMPARISONS, Options, Table, comparison_module
 
+SMALL = ["--widths", "2", "8", "--positions", "5", "--repeats", "2"]
+"""Sizes of `dot-scaling` that take a moment."""
+
 
 def test_a_table_is_printed_and_written(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
-    sizes = ["--widths", "2", "8", "--positions", "5", "--repeats", "2"]
-    main(["bench", "dot-scaling", "--out", str(tmp_path), *sizes])
+    main(["bench", "dot-scaling", "--out", str(tmp_path), *SMALL])
     out, err = capsys.readouterr()
     written = (tmp_path / "dot-scaling.md").read_text(encoding="utf-8")
     assert written.startswith("# Dot against scaled dot\n\n")
@@ -71,7 +73,7 @@ def test_what_depends_on_chance_runs_three_seeds(name: str) -> None:
 
 @pytest.mark.parametrize(("seeds", "shown"), [((), "Means of the seeds 1, 2, 3"), (("--seeds", "1"), "One seed: ")])
 def test_the_seeds_are_told(seeds: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
-    main(["bench", "dot-scaling", "--out", str(tmp_path), *"--widths 2 8 --positions 5 --repeats 2".split(), *seeds])
+    main(["bench", "dot-scaling", "--out", str(tmp_path), *SMALL, *seeds])
     out = capsys.readouterr().out
     assert shown in out
     assert ("±" in out) == (not seeds)
