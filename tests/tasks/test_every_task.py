@@ -21,7 +21,7 @@ import torch
 from made_examples import Made
 from served_skill import as_input, served
 from torch import Tensor
-from workshop import SILENT, STEPS, Workshop, names
+from workshop import SILENT, STEPS, Workshop, names, smallest
 
 import foveate
 from foveate import run_dir
@@ -551,3 +551,22 @@ def test_an_empty_input_is_no_mistake(trained: Trained, run: Command) -> None:
     ended = run("run", "", first, "--json", *trained.made.flags)
     assert ended.status == 0, ended.err
     assert [json.loads(line)["input"] for line in ended.lines] == ["", first]
+
+
+@pytest.mark.parametrize("name", ["classify", "tag", "pair"])
+def test_a_training_reads_its_file_once(
+    name: str, workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it is compared with simple ways, which learn from the same examples."""
+    read, read_named = [], Task.read_named
+
+    def counting(task: Task, paths: Any, recipe: Any) -> Any:
+        read.append(paths)
+        return read_named(task, paths, recipe)
+
+    monkeypatch.setattr(Task, "read_named", counting)
+    task = find_task(name)
+    recipe = workshop.recipe(task, smallest(task).name, tmp_path / "run", validation=())
+    skill = learn(recipe, console=SILENT)
+    assert read == [recipe.examples.data]
+    assert skill.train_examples() is skill.learned_from

@@ -68,6 +68,8 @@ class Skill(Looking):
     """The folder that it was loaded from; None while it is trained."""
     truncate: bool = False
     """Cut texts that take more positions than the model has; else they have no answer."""
+    learned_from: Dataset[Any] | None = field(default=None, init=False, repr=False)
+    """What it was trained on, once that was read."""
     _optimized: dict[Precision, nn.Module] = field(default_factory=dict, init=False, repr=False)
 
     _answered: Sequence[Any] = field(default=(), init=False, repr=False)
@@ -360,13 +362,15 @@ class Skill(Looking):
         return self.task.open_source(source, self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:
-        """What was learned from, as it is now, without what was held out.
+        """What was learned from, without what was held out. It is read once.
 
         Raises UserError where that is not there any more, or where files of text have changed.
         """
-        if self.processor.reads.by_files and notes_files(self.description):
-            check_unchanged(self.description)
-        return open_examples(self.task, self.recipe)[0]
+        if self.learned_from is None:
+            if self.processor.reads.by_files and notes_files(self.description):
+                check_unchanged(self.description)
+            self.learned_from = open_examples(self.task, self.recipe)[0]
+        return self.learned_from
 
     # -- training
 
