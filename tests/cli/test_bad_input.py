@@ -138,7 +138,6 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
             "could not write missing/a.png: there is no folder missing",
         ),
         (["run", "RUN", "", "--picture", "a.png"], "no picture to draw into a.png: there was nothing to answer"),
-        (["eval", "RUN"], "this model was trained on files: give --data SRC TGT to measure it on"),
         (["eval", "RUN", "--data", "DATA", "--groups", "0"], "groups is 0, but must be at least 1"),
         (
             ["eval", "RUN", "--data", "DATA", "--output", "missing/a"],

@@ -244,6 +244,21 @@ def test_answers_in_a_file(trained: Trained, run: Command, tmp_path: Path) -> No
         assert [bool(row.get("error")) for row in rows] == ["error" in row for row in printed]
 
 
+def test_inputs_of_a_table(trained: Trained, run: Command, tmp_path: Path) -> None:
+    """A table is read by its header, among other columns; an input of two parts stands in two of them."""
+    columns = trained.skill.processor.reads.columns
+    given = [one for one in trained.inputs if one.count("\t") == len(columns) - 1]
+    assert given or len(columns) > 1
+    with (tmp_path / "inputs.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["number", *(column.name for column in columns)])
+        table.writerows([number, *one.split("\t")] for number, one in enumerate(given))
+    asked = [run("run", *way, "--json", *trained.made.flags) for way in (("--file", "inputs.csv"), given)]
+    assert [json.loads(line)["input"] for line in asked[0].lines] == [
+        json.loads(line)["input"] for line in asked[1].lines
+    ]
+
+
 def test_served(trained: Trained) -> None:
     """A service answers what the skill does, and nothing of a place on this machine comes with it."""
     skill, takes = trained.skill, trained.skill.takes

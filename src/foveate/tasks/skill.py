@@ -35,9 +35,9 @@ from foveate.sight.changer import is_changed
 from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows, heading
 from foveate.tasks.looking import Looking
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_config import check_unchanged, recipe_value
-from foveate.tasks.task import Task, open_examples
-from foveate.tasks.upgrade import notes_files
+from foveate.tasks.run_config import recipe_value
+from foveate.tasks.task import Task
+from foveate.tasks.training_data import notes_of, read_training
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
 from foveate.training.validation import parts_to_validate
@@ -245,7 +245,9 @@ class Skill(Looking):
         if console is not None:
             console.print(dataset.report, markup=False, highlight=False)
         with FiniteOutputs(self.model, self.name):
-            return self.compare(dataset, options, console)
+            found = self.compare(dataset, options, console)
+        found.notes.extend(notes_of(self, data))
+        return found
 
     def answerable(self, dataset: Dataset[Any]) -> Dataset[Any]:
         """The examples that are not damaged and that the model has positions for; UserError where there are none."""
@@ -356,7 +358,9 @@ class Skill(Looking):
         """What to measure on: a user's data, or the test part of the source that was learned from."""
         if data:
             return self.processor.reads.of_files(self.task.read_named(data, self.recipe))
-        if (source := self.recipe.examples.source) is None:
+        if (source := self.recipe.examples.source) is None and self.recipe.examples.data:
+            return self.processor.reads.of_files(read_training(self)[1])
+        if source is None:
             where = "on files" if self.recipe.model in self.task.presets() else "elsewhere"
             raise UserError(f"this model was trained {where}: give --data {self.task.files} to measure it on")
         return self.task.open_source(source, self.recipe).test
@@ -367,9 +371,7 @@ class Skill(Looking):
         Raises UserError where that is not there any more, or where files of text have changed.
         """
         if self.learned_from is None:
-            if self.processor.reads.by_files and notes_files(self.description):
-                check_unchanged(self.description)
-            self.learned_from = open_examples(self.task, self.recipe)[0]
+            self.learned_from = read_training(self)[0]
         return self.learned_from
 
     # -- training
