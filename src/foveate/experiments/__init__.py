@@ -115,7 +115,7 @@ def compare_seeds(name: str, options: Options, console: Console) -> Comparison:
         found = compare(name, options, console)
         return found if type(options)().seeds == 1 else replace(found, notes=[*found.notes, ONE_SEED])
     seeds = range(options.seed, options.seed + options.seeds)
-    found_by_seed = []
+    found_by_seed: list[Comparison] = []
     for seed in seeds:
         console.rule(f"seed {seed}, {len(found_by_seed) + 1} of {options.seeds}")
         alone = replace(options, seed=seed, seeds=1, out=options.out / f"seed-{seed}")
