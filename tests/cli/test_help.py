@@ -4,7 +4,6 @@ import contextlib
 import re
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ import torch
 from foveate import models
 from foveate.cli import VERBS, main
 from foveate.cli.completion import OPTIONS
-from foveate.cli.folders import next_commands
 from foveate.cli.help import known_options
 from foveate.cli.train import settings
 from foveate.data.sources import SOURCES
@@ -263,12 +261,3 @@ def test_the_version(capsys: pytest.CaptureFixture) -> None:
 
 def test_help_of_a_verb_is_its_option_help(capsys: pytest.CaptureFixture) -> None:
     assert told(capsys, "help", "models") == told(capsys, "models", "--help")
-
-
-@pytest.mark.parametrize(("kind", "given"), [("text", '"..."'), ("image", "photo.jpg"), ("audio", "sound.wav")])
-def test_what_to_do_next_is_with_an_input_of_the_model_s_kind(kind: str, given: str) -> None:
-    skill: Any = SimpleNamespace(takes=kind, attends=lambda: True)
-    command = f"'a b' {given}"
-    assert (
-        next_commands(skill, Path("a b")) == f"foveate run {command}, or to see where it looks: foveate look {command}"
-    )

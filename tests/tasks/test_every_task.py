@@ -26,6 +26,7 @@ from workshop import SILENT, STEPS, Workshop, names, smallest
 import foveate
 from foveate import run_dir
 from foveate.cli import main
+from foveate.cli.folders import next_commands
 from foveate.data.folders import allowing_outside
 from foveate.errors import UserError, printable
 from foveate.files import UNFINISHED, strict_json
@@ -558,6 +559,13 @@ def test_in_python(trained: Trained) -> None:
         with pytest.raises(UserError, match=r"is not an input: give a text, a path, or a list of them$"):
             skill(given, **changes)
     assert skill([], **changes) == []
+
+
+def test_what_to_do_next_is_with_an_input_of_the_model_s_kind(trained: Trained) -> None:
+    given = {"text": '"..."', "image": "photo.jpg", "audio": "sound.wav", "question": 'photo.jpg "..."'}
+    command, *look = next_commands(trained.skill, Path("a b")).split(", or to see where it looks: ")
+    assert command == f"foveate run 'a b' {given[trained.skill.takes]}"
+    assert look == [command.replace(" run ", " look ")] * trained.skill.attends()
 
 
 def test_an_empty_input_is_no_mistake(trained: Trained, run: Command) -> None:
