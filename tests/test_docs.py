@@ -90,7 +90,7 @@ def test_every_training_has_options_that_there_are(command: str, monkeypatch: py
 def test_every_comparison_has_options_that_there_are(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, *rest = shlex.split(command)[1:]
     compared: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(bench, "compare", lambda *told: compared.append(told) or Comparison("none", [], {}, {}))
+    monkeypatch.setattr(bench, "compare_seeds", lambda *told: compared.append(told) or Comparison("none", [], {}, {}))
     monkeypatch.setattr(bench, "save", lambda *_: [])
     cli.main(["bench", name, *rest])
     assert compared[0][0] == name

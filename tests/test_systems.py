@@ -127,7 +127,7 @@ def test_a_comparison_has_options_that_there_are(record: Record, monkeypatch: py
         assert record.task or (ROOT / record.words[1]).is_file()
         return
     compared: list[Any] = []
-    monkeypatch.setattr(bench, "compare", lambda *told: compared.append(told) or Comparison("none", [], {}, {}))
+    monkeypatch.setattr(bench, "compare_seeds", lambda *told: compared.append(told) or Comparison("none", [], {}, {}))
     monkeypatch.setattr(bench, "save", lambda *_: [])
     cli.main(record.words[1:])
     assert compared[0][0] == record.words[2]

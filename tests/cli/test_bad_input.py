@@ -138,7 +138,6 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
             "could not write missing/a.png: there is no folder missing",
         ),
         (["run", "RUN", "", "--picture", "a.png"], "no picture to draw into a.png: there was nothing to answer"),
-        (["eval", "RUN"], "this model was trained on files: give --data SRC TGT to measure it on"),
         (["eval", "RUN", "--data", "DATA", "--groups", "0"], "groups is 0, but must be at least 1"),
         (
             ["eval", "RUN", "--data", "DATA", "--output", "missing/a"],
@@ -146,7 +145,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         ),
         (["eval", "RUN", "--data", "DATA", "--output", "DATA"], "DATA is what the model is measured on: name another"),
         (["eval", "missing"], "missing is not a folder"),
-        (["models", "captoin"], "unknown task 'captoin'; did you mean caption"),
+        (["models", "captoin"], "unknown task, family or preset 'captoin'; did you mean caption"),
         (["models", "caption", "x"], "unexpected 'x'; see foveate models --help"),
         (["models", "--vocabulary", "0"], "src_vocab is 0, but must be at least 1"),
         (["data", "--emoji"], "unknown option --emoji; see foveate data --help"),

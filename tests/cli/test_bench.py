@@ -11,10 +11,12 @@ from foveate.cli.bench import fitting, narrowest
 from foveate.cli.parse import parse
 from foveate.experiments import COMPARISONS, Options, Table, comparison_module
 
+SMALL = ["--widths", "2", "8", "--positions", "5", "--repeats", "2"]
+"""Sizes of `dot-scaling` that take a moment."""
+
 
 def test_a_table_is_printed_and_written(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
-    sizes = ["--widths", "2", "8", "--positions", "5", "--repeats", "2"]
-    main(["bench", "dot-scaling", "--out", str(tmp_path), *sizes])
+    main(["bench", "dot-scaling", "--out", str(tmp_path), *SMALL])
     out, err = capsys.readouterr()
     written = (tmp_path / "dot-scaling.md").read_text(encoding="utf-8")
     assert written.startswith("# Dot against scaled dot\n\n")
@@ -24,7 +26,7 @@ def test_a_table_is_printed_and_written(capsys: pytest.CaptureFixture, tmp_path:
     cells = [cell.strip() for row in rows for cell in row.strip("| ").split(" | ")]
     assert all(cell.split()[0].strip("*") in out for cell in cells if cell)
     wrote = [tmp_path / f"dot-scaling.{end}" for end in ("md", "json", "png")]
-    assert err.splitlines() == [f"wrote {path}" for path in wrote]
+    assert err.splitlines()[-3:] == [f"wrote {path}" for path in wrote]
     assert all(path.is_file() for path in wrote)
 
 
@@ -58,3 +60,20 @@ def test_a_wide_table_is_printed_in_parts_that_fit() -> None:
     assert [cell for part in parts for cell in part.rows[0][1:]] == [*map(str, range(9))]
     assert all(sum(narrowest(part)) + 3 * len(part.headings) + 1 <= 40 for part in parts)
     assert fitting(table, 400)[0].headings == table.headings
+
+
+COUNTED = {"imagenet", "layers", "linear-probe", "ngrams", "parallel", "products", "teacher-forcing", "traces"}
+"""Comparisons that count or time, whose figures do not depend on the seed."""
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_what_depends_on_chance_runs_three_seeds(name: str) -> None:
+    assert comparison_module(name).OPTIONS().seeds == (1 if name in COUNTED else 3)
+
+
+@pytest.mark.parametrize(("seeds", "shown"), [((), "Means of the seeds 1, 2, 3"), (("--seeds", "1"), "One seed: ")])
+def test_the_seeds_are_told(seeds: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    main(["bench", "dot-scaling", "--out", str(tmp_path), *SMALL, *seeds])
+    out = capsys.readouterr().out
+    assert shown in out
+    assert ("±" in out) == (not seeds)

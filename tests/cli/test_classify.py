@@ -1,5 +1,6 @@
 """A task without options of its own on the command line: train, run, eval; flags and help are those of its folder."""
 
+import csv
 import gzip
 import json
 from collections.abc import Callable
@@ -60,6 +61,28 @@ def test_run(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> Non
     assert told(capsys, "run", "--device", "cpu", folder, "--file", tmp_path / "texts.gz")[0].splitlines() == expected
 
 
+def test_a_table_in_and_out(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    """The texts of a CSV by its header, with line ends; all probabilities; a file given as a text is noticed."""
+    (tmp_path / "new.csv").write_text('id,text\n1,"the film was bad, really"\n2,"great\ndogs"\n')
+    _, err = told(capsys, "run", folder, "--file", tmp_path / "new.csv", "--out", tmp_path / "answers.csv")
+    assert err == f"wrote {tmp_path / 'answers.csv'}: 2 answers\n"
+    with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["input"] for row in rows] == ["the film was bad, really", "great\ndogs"]
+    assert [row["label"] for row in rows] == ["blame", "praise"]
+    for row in rows:
+        assert sum(float(row[f"probabilities.{label}"]) for label in ("blame", "praise")) == pytest.approx(1)
+    _, err = told(capsys, "run", folder, tmp_path / "new.csv")
+    assert err == f"'{tmp_path / 'new.csv'}' is read as a text; --file {tmp_path / 'new.csv'} reads the texts in it\n"
+
+
+def test_eval_without_data_is_of_what_was_held_out(folder: Path, capsys: pytest.CaptureFixture) -> None:
+    out, err = told(capsys, "eval", folder)
+    assert err.startswith("a.tsv, held out: ")
+    assert "on the examples that validated: " in out
+    assert "on the examples that validated: " not in told(capsys, "eval", folder, "--data", folder.parent / "a.tsv")[0]
+
+
 def test_eval(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     data, output = tsv(tmp_path / "test.tsv", 40, 2), tmp_path / "answers.txt"
     out, err = told(capsys, "eval", folder, "--data", data, "--json", "--output", output)
@@ -106,7 +129,6 @@ def test_mistakes(folder: Path, fails: Fails, tmp_path: Path, monkeypatch: pytes
     for arguments, message in [
         (("run", folder, "bad", "--decoding.width", 3), "unknown option --decoding.width; see foveate run --help"),
         (("run", folder, "", "--picture", "a.png"), "no picture to draw into a.png: there was nothing to answer"),
-        (("eval", folder), "this model was trained on files: give --data FILE to measure it on"),
         (("eval", folder, "--data", "pairs.tsv"), "pairs.tsv, line 1: 0 tabs, but a line must be label<TAB>text"),
         (("eval", folder, "--groups", 3), "unknown option --groups; see foveate eval --help"),
         (("train", "classify"), "nothing to learn from: name a source (see `foveate data`) or give --data FILE"),

@@ -181,9 +181,23 @@ def test_train_without_a_task_says_what_there_is(capsys: pytest.CaptureFixture) 
 
 
 def test_models(capsys: pytest.CaptureFixture) -> None:
-    """Every preset, with the parameters of its row (`tests/models/test_models.py` counts them)."""
-    rows = listed(told(capsys, "models"))
+    """Every preset of every family, with the parameters of its row (`tests/models/test_models.py` counts them)."""
+    rows = listed("".join(told(capsys, "models", family) for family in models.FAMILIES))
     assert {name: f"{preset.parameters:,}" for name, preset in models.presets().items()} == rows
+
+
+def test_models_at_a_glance(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line for each task, on one screen of 80 columns; the names in it lead to presets, a preset to its tasks."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = told(capsys, "models").splitlines()
+    assert [line.split()[0] for line in lines[1 : len(TASKS) + 1]] == list(TASKS)
+    assert len(lines) < 40
+    assert max(map(len, lines)) <= 80
+    assert next(line for line in lines if line.startswith("match ")).split() == ["match", "2", "1.5M-1.6M", "siamese"]
+    assert told(capsys, "models", "siamese").startswith("siamese: foveate train match\n")
+    assert "  bert-tiny " in (one := told(capsys, "models", "bert-tiny"))
+    assert "train classify | tag" in one
+    assert listed(one).keys() == {"bert-tiny"}
 
 
 def test_models_of_another_vocabulary(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +214,7 @@ def test_models_of_another_vocabulary(capsys: pytest.CaptureFixture, monkeypatch
         return model
 
     monkeypatch.setattr(models, "create", build)
-    text = told(capsys, "models", "--vocabulary", "1009")
+    text = "".join(told(capsys, "models", family, "--vocabulary", "1009") for family in models.FAMILIES)
     with_words = {name for name, preset in models.presets().items() if has_words(preset.family)}
     assert built.keys() == with_words
     counts = {name: preset.parameters for name, preset in models.presets().items()} | built

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from foveate.cli import main
 from foveate.errors import UserError
-from foveate.experiments import Comparison, Table, compare
+from foveate.experiments import Comparison, Table, compare_seeds
 from foveate.experiments.positions import Positions
 from foveate.experiments.seeds import mean_cell, mean_of_seeds
 
@@ -18,6 +18,7 @@ def test_cells() -> None:
     """1, 2 and 3 have the standard deviation 1: half of the interval is 4.303 / sqrt(3)."""
     assert mean_cell(["1.00", "2.00", "3.00"]) == "2.00 ± 2.48"
     assert mean_cell(["1,000 %", "**3,000 %**"]) == "2,000 ± 12,706 %"
+    assert mean_cell(["1.0e-02", "2.0e-02", "3.0e-02"]) == "2.0e-02 ± 2.5e-02"
     assert mean_cell(["7", "7"]) == "7"
     assert mean_cell(["n^0.89", "n^1.00", "n^0.89"]) == "n^0.89 / n^1.00"
 
@@ -38,4 +39,4 @@ def test_a_comparison_runs_once_for_each_seed(tmp_path: Path, capsys: pytest.Cap
     assert measured.keys() == {"seed 3", "seed 4"}
     assert measured["seed 3"] != measured["seed 4"]
     with pytest.raises(UserError, match="seeds is 0, but must be at least 1"):
-        compare("positions", Positions(seeds=0, out=tmp_path), Console(file=StringIO()))
+        compare_seeds("positions", Positions(seeds=0, out=tmp_path), Console(file=StringIO()))

@@ -21,11 +21,12 @@ import torch
 from made_examples import Made
 from served_skill import as_input, served
 from torch import Tensor
-from workshop import SILENT, STEPS, Workshop, names
+from workshop import SILENT, STEPS, Workshop, names, smallest
 
 import foveate
 from foveate import run_dir
 from foveate.cli import main
+from foveate.cli.folders import next_commands
 from foveate.data.folders import allowing_outside
 from foveate.errors import UserError, printable
 from foveate.files import UNFINISHED, strict_json
@@ -242,6 +243,21 @@ def test_answers_in_a_file(trained: Trained, run: Command, tmp_path: Path) -> No
                 rows = list(csv.DictReader(file, delimiter="," if name == "answers.csv" else "\t"))
         assert [row["input"] for row in rows] == [row["input"] for row in printed]
         assert [bool(row.get("error")) for row in rows] == ["error" in row for row in printed]
+
+
+def test_inputs_of_a_table(trained: Trained, run: Command, tmp_path: Path) -> None:
+    """A table is read by its header, among other columns; an input of two parts stands in two of them."""
+    columns = trained.skill.processor.reads.columns
+    given = [one for one in trained.inputs if one.count("\t") == len(columns) - 1]
+    assert given or len(columns) > 1
+    with (tmp_path / "inputs.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["number", *(column.name for column in columns)])
+        table.writerows([number, *one.split("\t")] for number, one in enumerate(given))
+    asked = [run("run", *way, "--json", *trained.made.flags) for way in (("--file", "inputs.csv"), given)]
+    assert [json.loads(line)["input"] for line in asked[0].lines] == [
+        json.loads(line)["input"] for line in asked[1].lines
+    ]
 
 
 def test_served(trained: Trained) -> None:
@@ -545,9 +561,35 @@ def test_in_python(trained: Trained) -> None:
     assert skill([], **changes) == []
 
 
+def test_what_to_do_next_is_with_an_input_of_the_model_s_kind(trained: Trained) -> None:
+    given = {"text": '"..."', "image": "photo.jpg", "audio": "sound.wav", "question": 'photo.jpg "..."'}
+    command, *look = next_commands(trained.skill, Path("a b")).split(", or to see where it looks: ")
+    assert command == f"foveate run 'a b' {given[trained.skill.takes]}"
+    assert look == [command.replace(" run ", " look ")] * trained.skill.attends()
+
+
 def test_an_empty_input_is_no_mistake(trained: Trained, run: Command) -> None:
     """It has no answer, or that of a model that writes from nothing."""
     first, _ = trained.inputs
     ended = run("run", "", first, "--json", *trained.made.flags)
     assert ended.status == 0, ended.err
     assert [json.loads(line)["input"] for line in ended.lines] == ["", first]
+
+
+@pytest.mark.parametrize("name", ["classify", "tag", "pair"])
+def test_a_training_reads_its_file_once(
+    name: str, workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it is compared with simple ways, which learn from the same examples."""
+    read, read_named = [], Task.read_named
+
+    def counting(task: Task, paths: Any, recipe: Any) -> Any:
+        read.append(paths)
+        return read_named(task, paths, recipe)
+
+    monkeypatch.setattr(Task, "read_named", counting)
+    task = find_task(name)
+    recipe = workshop.recipe(task, smallest(task).name, tmp_path / "run", validation=())
+    skill = learn(recipe, console=SILENT)
+    assert read == [recipe.examples.data]
+    assert skill.train_examples() is skill.learned_from

@@ -4,7 +4,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 ALIASES = {
-    "-o": ("--out",),
+    "-o": ("--out", "--output"),
+    "--out": ("--output",),
     "-m": ("--model",),
     "-d": ("--data",),
     "--lr": ("--learning-rate",),

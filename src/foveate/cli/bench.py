@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foveate.cli.parse import parse
-from foveate.experiments import COMPARISONS, Comparison, compare, comparison_module, save
+from foveate.experiments import COMPARISONS, Comparison, compare_seeds, comparison_module, save
 from foveate.experiments import Table as Rows
 
 BORDER = 3
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> None:
     name, *rest = arguments
     options = parse(comparison_module(name).OPTIONS, rest, f"bench {name}")
     console = Console(stderr=True)
-    comparison = compare(name, options, console)
+    comparison = compare_seeds(name, options, console)
     show(comparison)
     for path in save(comparison, name, options):
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)

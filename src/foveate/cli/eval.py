@@ -36,7 +36,7 @@ class Eval(Generic[Options]):
     options: Annotated[Options, tyro.conf.arg(name="")]
     data: tuple[Path, ...] = ()
     """Files as they are given to train on: SRC TGT for a translator; plain or .gz. Without it, the test part of the
-    text by name that the model was trained on."""
+    text by name that the model was trained on, or what the training held out of your files."""
     allow_outside: bool = False
     """Read files too that a table names outside its own folder."""
     columns: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=TITLE ...")] = ()

@@ -40,11 +40,15 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str, options_o
     return parse(kind[type(options)], arguments, command, kind(Path(word), options))
 
 
+SUCH_AS = {"text": '"..."', "image": "photo.jpg", "audio": "sound.wav", "question": 'photo.jpg "..."'}
+"""What stands for an input of each kind in a suggested command."""
+
+
 def next_commands(skill: Skill, folder: Path) -> str:
     """Suggests commands for a model that was just made: run it and, if it attends, look at it."""
-    quoted = shlex.quote(str(folder))
-    run = f'foveate run {quoted} "..."'
-    return f'{run}, or to see where it looks: foveate look {quoted} "..."' if skill.attends() else run
+    command = f"{shlex.quote(str(folder))} {SUCH_AS[skill.takes]}"
+    look = f", or to see where it looks: foveate look {command}" if skill.attends() else ""
+    return f"foveate run {command}{look}"
 
 
 def tell_unfinished(folder: Path) -> None:

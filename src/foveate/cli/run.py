@@ -1,5 +1,6 @@
 """`foveate run RUN "text"`: use a trained model."""
 
+import contextlib
 import os
 import stat
 import sys
@@ -12,6 +13,7 @@ import tyro
 
 from foveate import tasks
 from foveate.cli.folders import check_no_part, parse_with_task
+from foveate.cli.input_tables import read_inputs
 from foveate.cli.json_answers import answer_as_json, check_answers_file, write_answers
 from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
@@ -27,6 +29,9 @@ from foveate.viewer.figures import check_extension, save_figure
 
 CHUNK = 1000
 """Lines of standard input that are answered together: the most that an answer waits for."""
+
+ALL = 2**20
+"""More labels than any model has."""
 
 Options = TypeVar("Options")
 
@@ -46,7 +51,7 @@ class Run(Generic[Options]):
     text: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = ()
     """Sentences; without any, lines are read from `--file` or standard input."""
     file: Path | None = None
-    """File of sentences, one a line; plain or .gz."""
+    """File of inputs: a line each, or the rows of a .csv, .jsonl or .parquet table, by its header; plain or .gz."""
     picture: Path | None = None
     """Also draw where the model looked while it read the first sentence, into this file (.png, .svg, .pdf; in a .gif
     the words appear one after the other)."""
@@ -85,6 +90,8 @@ def main(arguments: Sequence[str]) -> None:
     if asked.text == ("-",) and (hear := _hearer(task)) is not None:
         _hear(hear, asked)
         return
+    if asked.output is not None and getattr(asked.options, "top", None) == 1:  # a table has room for all
+        asked.options = replace(asked.options, top=ALL)
     rows: list[dict[str, Any]] = []
     try:
         _answer_all(task, asked, rows)
@@ -99,7 +106,7 @@ def _answer_all(task: Any, asked: Run, rows: list[dict[str, Any]]) -> None:
     lines, empty, long, cut, drawn = 0, 0, 0, 0, asked.picture is None
     failure: Failure | None = None
     streams = _streams(task, asked)
-    for given in _chunks(asked):
+    for given in _chunks(task, asked):
         sentences = task.expand(given)
         for sentence, prediction in zip(sentences, _answers(task, sentences, asked, lines), strict=True):
             if isinstance(prediction, Failure):
@@ -189,14 +196,17 @@ def _show(part: str) -> None:
     print(part, end="", flush=True)
 
 
-def _chunks(asked: Run) -> Iterator[list[str]]:
+def _chunks(task: Any, asked: Run) -> Iterator[list[str]]:
     """The sentences, as many together as can be answered before the first answer is shown."""
     if asked.text:
         sentences: Iterator[str] = iter(asked.text)
+        for file in asked.text if task.takes == "text" else ():
+            if _is_file(file):
+                print(f"'{file}' is read as a text; --file {file} reads the texts in it", file=sys.stderr)
     elif asked.file is None and sys.stdin is None:
         raise UserError("no text: standard input is closed, and neither sentences nor a file are given")
     else:
-        sentences = read_lines(asked.file) if asked.file else _piped_lines(asked)
+        sentences = read_inputs(asked.file, task) if asked.file else _piped_lines(asked)
     if asked.text or asked.file is not None:
         return _groups(sentences)
     if sys.stdin.isatty():
@@ -206,6 +216,13 @@ def _chunks(asked: Run) -> Iterator[list[str]]:
     if hasattr(asked.options, "seed"):  # what is drawn must not depend on how fast lines come
         return _groups(sentences, 1)
     return groups_as_they_come(sentences, CHUNK)
+
+
+def _is_file(text: str) -> bool:
+    """Returns whether a text is the path of a file; most are too long to be one, or no path."""
+    with contextlib.suppress(OSError, ValueError):
+        return Path(text).is_file()
+    return False
 
 
 def _piped_lines(asked: Run) -> Iterator[str]:

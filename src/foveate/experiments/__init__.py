@@ -97,7 +97,9 @@ COMPARISONS = {
 }
 """The module of each comparison, and what it compares."""
 
-__all__ = ["COMPARISONS", "Comparison", "Options", "Table", "compare", "comparison_module", "save"]
+ONE_SEED = "One seed: how much of a difference is chance, --seeds 3 would tell."
+
+__all__ = ["COMPARISONS", "Comparison", "Options", "Table", "compare", "compare_seeds", "comparison_module", "save"]
 
 
 def comparison_module(name: str) -> Any:
@@ -107,8 +109,26 @@ def comparison_module(name: str) -> Any:
     return importlib.import_module(COMPARISONS[name][0])
 
 
+def compare_seeds(name: str, options: Options, console: Console) -> Comparison:
+    """Run a comparison once for each of its seeds, as `compare` does, and return the means.
+
+    Raises UserError for invalid options and for an output folder that cannot be written to.
+    """
+    at_least(1, "seeds", options.seeds)
+    if options.seeds == 1:
+        found = compare(name, options, console)
+        return found if type(options)().seeds == 1 else replace(found, notes=[*found.notes, ONE_SEED])
+    seeds = range(options.seed, options.seed + options.seeds)
+    found_by_seed: list[Comparison] = []
+    for seed in seeds:
+        console.rule(f"seed {seed}, {len(found_by_seed) + 1} of {options.seeds}")
+        alone = replace(options, seed=seed, seeds=1, out=options.out / f"seed-{seed}")
+        found_by_seed.append(compare(name, alone, console))
+    return mean_of_seeds(found_by_seed, seeds)
+
+
 def compare(name: str, options: Options, console: Console) -> Comparison:
-    """Run a comparison with the threads and the seeds of its options.
+    """Run a comparison once, with the threads and the first seed of its options.
 
     Raises UserError for invalid options and for an output folder that cannot be written to.
     """
@@ -116,11 +136,6 @@ def compare(name: str, options: Options, console: Console) -> Comparison:
     check_writable(options.out)
     check_threads(options.threads)
     check_seed(options.seed)
-    at_least(1, "seeds", options.seeds)
-    if options.seeds > 1:
-        seeds = range(options.seed, options.seed + options.seeds)
-        alone = (replace(options, seed=seed, seeds=1, out=options.out / f"seed-{seed}") for seed in seeds)
-        return mean_of_seeds([compare(name, one, console) for one in alone], seeds)
     device = options.device if isinstance(options, DeviceOptions) else "cpu"
     choose_device(device)
     before = torch.get_num_threads()

@@ -78,7 +78,7 @@ def run(options: Heads, console: Console) -> Comparison:
         {"rows": {name: asdict(row) for name, row in results.items()}, "milliseconds": speeds},
         [
             f"Translators of emoji names, 2+2 blocks of width 128, {options.steps:,} steps, 500 validation messages by "
-            f"greedy search, one seed. Time: a training step of {LENGTHS[-1]} tokens of source and target in rows of "
+            f"greedy search. Time: a training step of {LENGTHS[-1]} tokens of source and target in rows of "
             "the length in the heading.",
             *conditions_note({name: folder / RESULTS for name, folder in folders.items()}),
         ],

@@ -40,6 +40,7 @@ LATER = {
 class ImageNet(Options):
     """Count parameters and operations of models whose errors on ImageNet are published."""
 
+    seeds: int = 1
     side: int = 224
     """Height and width of the images, in pixels."""
 

@@ -28,6 +28,7 @@ Layer = Callable[[Float[Tensor, "B T C"]], Float[Tensor, "B T C"]]
 class Layers(DeviceOptions):
     """Compare the cost of a recurrent layer, a convolution, self-attention and restricted self-attention."""
 
+    seeds: int = 1
     lengths: tuple[int, ...] = (128, 256, 512, 1024, 2048)
     """Lengths n to measure, at the middle one of the widths."""
     widths: tuple[int, ...] = (64, 128, 256, 512, 1024)

@@ -37,6 +37,7 @@ ITERATIONS = 100
 class LinearProbe(Options):
     """Read the features of each layer of a trained image model with a linear classifier, beside one of the pixels."""
 
+    seeds: int = 1
     run: Path = Path("runs/pixels")
     """A run of complete-image or classify-image, of an Image GPT or a vision Transformer."""
     source: str = "fashion-mnist"

@@ -38,6 +38,7 @@ EVERY = 20
 class NgramBaselines(Options):
     """Count the n-grams of a text, of bytes and of subwords, and measure their bits per byte of a held-out text."""
 
+    seeds: int = 1
     source: str | None = None
     """Prose by name, such as prose, the default; see `foveate data`."""
     data: tuple[Path, ...] = ()

@@ -31,6 +31,7 @@ WORDS = 1000
 class Parallel(Options):
     """Train a Transformer on emoji names by one process and by several, and compare tokens a second."""
 
+    seeds: int = 1
     processes: int = 2
     """Processes of all ways but the first, each with `threads` threads."""
     widths: tuple[int, ...] = (128, 512)

@@ -23,6 +23,7 @@ TAPS = 9
 class Products(DeviceOptions):
     """Compare the speed of matrix products and convolutions with the same number of floating-point operations."""
 
+    seeds: int = 1
     widths: tuple[int, ...] = (32, 64, 128, 256)
     """Channels of the 3 x 3 convolution."""
     side: int = 24

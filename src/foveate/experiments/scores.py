@@ -194,8 +194,8 @@ def _report(
         {"learned": [asdict(result) for result in learned], "seconds": seconds, "bytes": grown},
         [
             f"Time: 4 heads of width {options.head_width}. Recall: one of {options.items} items by its name; "
-            f"steps of 64 questions, AdamW at {options.learning_rate:g}, width {options.width}, one "
-            f"seed; guessing is right in {100 / options.names:.1f} %."
+            f"steps of 64 questions, AdamW at {options.learning_rate:g}, width {options.width}; "
+            f"guessing is right in {100 / options.names:.1f} %."
         ],
     )
 

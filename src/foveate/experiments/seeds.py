@@ -8,7 +8,9 @@ from dataclasses import replace
 from foveate.experiments.comparison import Comparison, Table
 from foveate.metrics.resampling import over_seeds
 
-_FIGURE = re.compile(r"(?P<before>\**)(?P<number>[+-]?[\d,]+(?:\.(?P<digits>\d+))?)(?P<after>(?: ?%)?\**)")
+_FIGURE = re.compile(
+    r"\**(?P<number>[+-]?[\d,]+(?:\.(?P<digits>\d+))?(?P<scientific>e[+-]?\d+)?)(?P<after>(?: ?%)?\**)"
+)
 
 
 def mean_of_seeds(found: Sequence[Comparison], seeds: Sequence[int]) -> Comparison:
@@ -51,6 +53,7 @@ def mean_cell(cells: Sequence[str]) -> str:
     if len(found) != len(cells):
         return " / ".join(dict.fromkeys(cells))
     digits = max(len(one["digits"] or "") for one in found)
+    form = f".{digits}e" if any(one["scientific"] for one in found) else f",.{digits}f"
     mean = over_seeds([float(one["number"].replace(",", "")) for one in found])
     after = found[0]["after"].strip("*")
-    return f"{mean.value:,.{digits}f} ± {mean.value - mean.low:,.{digits}f}{after}"
+    return f"{mean.value:{form}} ± {mean.value - mean.low:{form}}{after}"

@@ -26,6 +26,7 @@ MODES = {"forced": "teacher-forced", "stepped": "step by step"}
 class TeacherForcing(DeviceOptions):
     """Compare the time of models for a known target and for decoding step by step."""
 
+    seeds: int = 1
     models: tuple[str, ...] = ("rnn", "rnn-attentive", "rnn-bahdanau", "convolutional-tiny", "transformer-tiny")
     """Presets of translators."""
     lengths: tuple[int, ...] = (8, 16, 32, 64, 128)

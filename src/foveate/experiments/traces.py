@@ -31,6 +31,7 @@ MODES = ("training", "test")
 class Traces(Options):
     """Count the products that translators start one after the other, by the length of source and target."""
 
+    seeds: int = 1
     models: tuple[str, ...] = ("rnn", "rnn-attentive", "rnn-bahdanau", "convolutional-tiny", "transformer-tiny")
     """Presets of translators."""
     lengths: tuple[int, ...] = (8, 32, 128)

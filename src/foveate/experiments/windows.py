@@ -81,7 +81,7 @@ def run(options: WindowRadii, console: Console) -> Comparison:
         [
             f"Translator: 2+2 blocks of width 128, {options.translator_steps:,} steps, emoji names, 500 validation "
             f"messages by greedy search; its attention to the source is not restricted. Tagger: 2 blocks of width 128, "
-            f"{options.tagger_steps:,} steps, 1,000 validation sentences of the Brown corpus. One seed.",
+            f"{options.tagger_steps:,} steps, 1,000 validation sentences of the Brown corpus.",
             *conditions_note({" ".join(row): folder / RESULTS for row, folder in folders.items()}),
         ],
     )

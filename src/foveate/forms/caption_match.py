@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from foveate.contracts import Output
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage
+from foveate.data.table import CAPTION, IMAGE, Column
 from foveate.errors import UserError
 from foveate.forms.answers import Answer, Failure
 from foveate.forms.caption_words import CaptionWords
@@ -45,6 +46,7 @@ class PairPixels(NamedTuple):
 class CaptionedImages(ImageWithText):
     """An image: inputs `pixels` (B, C, h, w). In use a caption comes with it."""
 
+    columns: ClassVar[tuple[Column, ...]] = (IMAGE, CAPTION)
     worth_optimizing: ClassVar[float] = math.inf
     missing: ClassVar[str] = "one tab must stand between the path of an image and a caption"
 

@@ -23,6 +23,7 @@ from foveate.contracts import Batch, Picture
 from foveate.data.buckets import Buckets, OneBucket
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.splits import COPY, ORIGINS, Ties
+from foveate.data.table import TEXT, Column
 from foveate.files import read_json
 from foveate.forms.answers import Answer, NoOptions
 from foveate.forms.grids import GridFinder
@@ -165,6 +166,8 @@ class InputForm(Form):
     """What `foveate look` gives to `receive`."""
     name: ClassVar[str] = "text"
     """One value, in messages."""
+    columns: ClassVar[tuple[Column, ...]] = (TEXT,)
+    """The columns of a table in which an input stands."""
     reads_nothing: ClassVar[bool] = False
     """Whether an empty input is opened, as by a model that goes on from a text; else its answer is empty."""
     worth_optimizing: ClassVar[float] = math.inf

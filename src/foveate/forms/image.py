@@ -27,6 +27,7 @@ from foveate.data.images.decoding import DamagedImage, flat, in_8_bits, read_ima
 from foveate.data.images.kept import KeptImages, Read, SizedImage, Unread, fits_in_memory
 from foveate.data.images.labelled import ImageFormat, is_damaged, report_damaged
 from foveate.data.images.pixels import choose_format
+from foveate.data.table import IMAGE, Column
 from foveate.errors import UserError, at_least
 from foveate.forms.form import Changes, Fit, InputForm, Learned, MapRow, Naming
 from foveate.forms.grids import GridFinder, grid_names
@@ -58,6 +59,7 @@ class ImageForm(RangedPixels, InputForm):
 
     kind: ClassVar[InputKind] = "image"
     name: ClassVar[str] = "image"
+    columns: ClassVar[tuple[Column, ...]] = (IMAGE,)
     worth_optimizing: ClassVar[float] = 16
 
     def expand(self, given: Sequence[str]) -> list[str]:

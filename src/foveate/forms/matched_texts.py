@@ -16,6 +16,7 @@ from foveate.baselines.match_rules import MEASURES, ThresholdRule, fit
 from foveate.contracts import IGNORE, Batch, Output, Picture, Tokenizer, count_labels
 from foveate.data.buckets import Buckets
 from foveate.data.ragged import padded
+from foveate.data.table import SOURCE, TARGET, Column
 from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, MatchBatch, judged_pairs, partners
 from foveate.data.text.pair_buckets import PairBuckets, SideTokenizer, TokenPair
 from foveate.errors import UserError, one_line, quoted
@@ -69,6 +70,7 @@ class PairNames:
 class MatchedTexts(SourceText):
     """Two texts: inputs `source` (B, S), `source_lengths`, `target` (B, T) and `target_lengths`."""
 
+    columns: ClassVar[tuple[Column, ...]] = (SOURCE, TARGET)
     saved_apart: ClassVar[Mapping[str, str]] = {"tokenizer": SOURCE_TOKENIZER, "target_tokenizer": TARGET_TOKENIZER}
     name: ClassVar[str] = "pair"
 

@@ -26,6 +26,7 @@ from foveate.data.images.question_layouts import soft_accuracy
 from foveate.data.images.questions import ImageQuestion
 from foveate.data.ragged import padded
 from foveate.data.splits import COPY, Ties
+from foveate.data.table import IMAGE, QUESTION, Column
 from foveate.data.tokens.tokenizers import TRAINERS, load_tokenizer
 from foveate.errors import UserError, at_least
 from foveate.files import is_file
@@ -79,6 +80,7 @@ class TextAboutImage:
     with texts after it. Comes before the form of the image among the bases of a class."""
 
     kind: ClassVar[InputKind] = "question"
+    columns: ClassVar[tuple[Column, ...]] = (IMAGE, QUESTION)
     needs_text: ClassVar[bool] = True
     """Whether an image alone cannot be read."""
     missing: ClassVar[str] = 'no question: give an image and a question, such as photo.jpg "what is this?"'

@@ -25,6 +25,7 @@ from foveate.data.dataset import Dataset, Prepared
 from foveate.data.sounds.files import Waveform, decode_sound, read_sound
 from foveate.data.sounds.filter_banks import FilterBanks
 from foveate.data.sounds.spectrograms import LogMel, SpecAugment, normalize
+from foveate.data.table import SOUND, Column
 from foveate.errors import UserError
 from foveate.forms.form import Changes, InputForm, Learned, MapRow, Naming
 from foveate.forms.grids import GridFinder
@@ -50,6 +51,7 @@ class Sound(InputForm):
 
     kind: ClassVar[InputKind] = "audio"
     name: ClassVar[str] = "sound"
+    columns: ClassVar[tuple[Column, ...]] = (SOUND,)
 
     rate: int | None = None
     """Sampling rate that sounds are resampled to. By default that of the first sound, at most 16,000 Hz."""

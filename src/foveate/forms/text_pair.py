@@ -16,6 +16,7 @@ from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.splits import Ties
+from foveate.data.table import FIRST, SECOND, Column
 from foveate.data.text.labelled_pairs import LabelledPair
 from foveate.data.text.match_pairs import Judged
 from foveate.data.tokens.text_tokenizer import TextTokenizer
@@ -47,6 +48,7 @@ class JoinedPair(NamedTuple):
 class PairText(Text):
     """Two texts, read together: inputs `tokens` (B, T), `lengths` (B,) and, with `segments`, `token_types` (B, T)."""
 
+    columns: ClassVar[tuple[Column, ...]] = (FIRST, SECOND)
     tokens: Tokens = "subwords"
     """What texts are cut into, where there are no trained weights."""
     vocabulary: int = 8000

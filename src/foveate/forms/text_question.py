@@ -16,6 +16,7 @@ from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import padded
 from foveate.data.splits import Ties
+from foveate.data.table import CONTEXT, QUESTION, Column
 from foveate.data.text.facts import TextQuestion
 from foveate.data.text.scripts import word_pattern
 from foveate.data.tokens.tokenizers import Tokens
@@ -60,6 +61,7 @@ class AskedTokens(NamedTuple):
 class AskedText(Text):
     """A text and a question: inputs `source` (B, S), `source_lengths`, `target` (B, T) and `target_lengths`."""
 
+    columns: ClassVar[tuple[Column, ...]] = (CONTEXT, QUESTION)
     tokens: Tokens = "words"
     """What texts and questions are cut into."""
     vocabulary: int = 10_000

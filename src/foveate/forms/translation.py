@@ -10,6 +10,7 @@ import numpy as np
 from torch import nn
 
 from foveate.data.buckets import Buckets
+from foveate.data.table import SOURCE, TEXT, Column
 from foveate.data.text.batches import surroundings
 from foveate.data.text.pair_buckets import PairBuckets, SideTokenizer, TokenPair
 from foveate.data.tokens.text_tokenizer import TextTokenizer
@@ -49,6 +50,7 @@ class MeasureTranslations(WriteOptions):
 class SourceText(ReadText):
     """The sentence to translate, with its end. Examples are pairs of texts."""
 
+    columns: ClassVar[tuple[Column, ...]] = (SOURCE._replace(titles=(*SOURCE.titles, TEXT.name, *TEXT.titles)),)
     saved_apart: ClassVar[Mapping[str, str]] = {"tokenizer": SOURCE_TOKENIZER}
 
     tokens: PairTokens = "subwords"

@@ -14,7 +14,7 @@ from foveate.forms.form import OutputForm
 from foveate.metrics.resampling import Interval, ResampledFigures, compare_by_resampling, over_seeds
 from foveate.tasks.evaluation import heading
 from foveate.tasks.skill import Skill
-from foveate.tasks.task import open_examples
+from foveate.tasks.training_data import notes_of
 
 NOT_COMPARED = ("out", "seed", "log_every", "save_every", "threads", "device", "processes")
 """Settings that say nothing of how well a model learns, or that differ in all runs."""
@@ -139,14 +139,7 @@ def _check_alike(skills: Sequence[Any], names: Sequence[str], has_data: bool) ->
 def _examples(skill: Any, data: Sequence[Path]) -> tuple[Dataset[Any], list[str]]:
     """What to compare on, and what to say of it."""
     options = skill.processor.writes.measure_options()
-    if data or skill.recipe.examples.source is not None:
-        found = skill.test_examples(data, options)
-        return skill.answerable(found), []
-    held_out = open_examples(skill.task, skill.recipe)[1]
-    note = (
-        "on the examples that validated: they chose the weights that were kept, so that all figures are a little high"
-    )
-    return skill.answerable(skill.processor.reads.of_files(held_out)), [note]
+    return skill.answerable(skill.test_examples(data, options)), notes_of(skill, data)
 
 
 def differing_settings(recipes: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

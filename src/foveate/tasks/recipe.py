@@ -103,7 +103,7 @@ class Recipe(Generic[E, R, W, O, A]):
     objective: Annotated[O, tyro.conf.arg(name="")]
     """What is minimised."""
     model: str
-    """The preset to begin from: see `foveate models`."""
+    """The preset to begin from: see `foveate models TASK`."""
     out: Path
     """Folder for the trained model; a training that it holds is resumed."""
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None

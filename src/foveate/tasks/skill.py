@@ -36,9 +36,9 @@ from foveate.sight.changer import is_changed
 from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows, heading
 from foveate.tasks.looking import Looking
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_config import check_unchanged, recipe_value
-from foveate.tasks.task import Task, open_examples
-from foveate.tasks.upgrade import notes_files
+from foveate.tasks.run_config import recipe_value
+from foveate.tasks.task import Task
+from foveate.tasks.training_data import notes_of, read_training
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
 from foveate.training.hardware import choose_workers
@@ -70,6 +70,8 @@ class Skill(Looking):
     """The folder that it was loaded from; None while it is trained."""
     truncate: bool = False
     """Cut texts that take more positions than the model has; else they have no answer."""
+    learned_from: Dataset[Any] | None = field(default=None, init=False, repr=False)
+    """What it was trained on, once that was read."""
     _optimized: dict[Precision, nn.Module] = field(default_factory=dict, init=False, repr=False)
 
     _answered: Sequence[Any] = field(default=(), init=False, repr=False)
@@ -245,7 +247,9 @@ class Skill(Looking):
         if console is not None:
             console.print(dataset.report, markup=False, highlight=False)
         with FiniteOutputs(self.model, self.name):
-            return self.compare(dataset, options, console)
+            found = self.compare(dataset, options, console)
+        found.notes.extend(notes_of(self, data))
+        return found
 
     def answerable(self, dataset: Dataset[Any]) -> Dataset[Any]:
         """The examples that are not damaged and that the model has positions for; UserError where there are none."""
@@ -356,19 +360,21 @@ class Skill(Looking):
         """What to measure on: a user's data, or the test part of the source that was learned from."""
         if data:
             return self.processor.reads.of_files(self.task.read_named(data, self.recipe))
-        if (source := self.recipe.examples.source) is None:
+        if (source := self.recipe.examples.source) is None and self.recipe.examples.data:
+            return self.processor.reads.of_files(read_training(self)[1])
+        if source is None:
             where = "on files" if self.recipe.model in self.task.presets() else "elsewhere"
             raise UserError(f"this model was trained {where}: give --data {self.task.files} to measure it on")
         return self.task.open_source(source, self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:
-        """What was learned from, as it is now, without what was held out.
+        """What was learned from, without what was held out. It is read once.
 
         Raises UserError where that is not there any more, or where files of text have changed.
         """
-        if self.processor.reads.by_files and notes_files(self.description):
-            check_unchanged(self.description)
-        return open_examples(self.task, self.recipe)[0]
+        if self.learned_from is None:
+            self.learned_from = read_training(self)[0]
+        return self.learned_from
 
     # -- training
 
