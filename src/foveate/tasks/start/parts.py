@@ -48,8 +48,8 @@ BODY_HELP = (
 LANGUAGE_MODEL_HELP = (
     "Begin from trained weights: a run of this task, of `foveate train cloze` (a BERT) or `foveate train language` (a "
     "GPT), a Hugging Face folder, or minilm; none begins from nothing. The head goes on if it has the labels of your "
-    "data, else it is new. Tokenizer and sizes are theirs, unless --model names others. A recurrent classifier begins from the "
-    "embedding and the layers of a recurrent language model, or from the embedding of a BERT."
+    "data, else it is new. Tokenizer and sizes are theirs, unless --model names others. A recurrent classifier "
+    "begins from the embedding and the layers of a recurrent language model, or from the embedding of a BERT."
 )
 IMAGE_ENCODER_HELP = (
     "Begin with the part that reads images of these trained weights: a run of a task on images, efficientnet-lite0, or "
