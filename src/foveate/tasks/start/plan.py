@@ -89,9 +89,15 @@ class Plan:
     def take_classes(self, writes: Any, trained: Any) -> Any:
         """A form that has learned, with its classes in the order of the trained model, if that has the same ones: then
         its head is taken too. `trained` are the forms of a run of the same task."""
-        names = self.weights.labels if trained is None else trained.writes.class_names
+        names = self._labels_of_folder if trained is None else trained.writes.class_names
         self._same_classes = bool(names) and {*names} == {*writes.class_names}
         return writes.in_order(names) if self._same_classes else writes
+
+    @property
+    def _labels_of_folder(self) -> tuple[str, ...]:
+        """The classes of a Hugging Face folder whose head is for the task; one of whole texts may be for pairs."""
+        own, wanted = getattr(self.weights.config, "head", None), self.page.head
+        return self.weights.labels if wanted in (None, own) or (own, wanted) == ("text", "pair") else ()
 
     def fill_head(self, model: nn.Module) -> None:
         """Give a model the trained head, where it is for the same classes."""
