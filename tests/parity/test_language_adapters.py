@@ -17,7 +17,7 @@ peft = pytest.importorskip("peft")
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["llama", "qwen3", "gpt2", "gpt_neox", "gptj", "phi3", "opt"])
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gptj", "phi3"])
 def test_language_models_are_loaded_with_the_same_outputs(kind: str, tmp_path: Path) -> None:
     """Also where transformers has one layer for several of ours, and turns rows or columns; and ours reads it back."""
     FOLDERS[kind].write("words", tmp_path / "base")

@@ -43,7 +43,7 @@ def write_adapter(
     the ranks' sum. Raises UserError for something else among the updates.
     """
     pairs = _pairs(key_map, updates)
-    tensors, ranks = {}, dict[str, int]()
+    tensors, ranks = dict[str, Tensor](), dict[str, int]()
     for entry in key_map.entries:
         if any(part in pairs for part in entry.ours):
             sides = joined(entry, pairs, [state[f"{part}.weight"].shape[0] for part in entry.ours])

@@ -33,6 +33,8 @@ def export_adapter(folder: Path, out: Path) -> Path:
     layout = layout_of(base, any_head=True)
     if layout.family != description.family or layout.image_processor or reads_sounds(header_of(base).model_type):
         raise UserError(f"{folder} is a {description.family}; adapters are written for models of texts only")
+    if layout.family == "gpt-neox":
+        raise UserError(f"{folder} is a gpt-neox, of whose adapters peft makes other outputs: export the whole model")
     where = str(folder / run_dir.CONFIG)
     config: Any = from_dict(models.config_class(description.family), description.architecture, where)
     if layout.family == "bert" and config.head == "text" and config.pooling != "first":
