@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from foveate.data.table import naming_columns
 from foveate.data.text.documents import Paragraph, Passage, Prose, sentences
 from foveate.errors import UserError
 
@@ -104,6 +105,33 @@ def test_files_and_folders(tmp_path: Path) -> None:
     assert prose.conditions() == ["one", "two"]
     assert prose.report == "2 files: 3 paragraphs, 6 words"
     assert Prose.from_paths([tmp_path / "one.txt"]).report == "one.txt: 2 paragraphs, 4 words"
+
+
+ROWS = {
+    "a.jsonl": '{"id": 1, "text": "One.\\n\\nTwo\\nlines."}\n\n{"id": 2, "text": ""}\n{"id": 3, "text": "Three."}\n',
+    "a.json": '[{"text": "One.\\n\\nTwo\\nlines."}, {"text": ""}, {"text": "Three."}]',
+    "a.csv": 'n,text\n1,"One.\n\nTwo\nlines."\n2,""\n3,Three.\n',
+    "a.tsv": "text\tn\nOne. Two lines.\t1\nThree.\t2\n",
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_texts_of_a_table(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(ROWS[name])
+    found = list(Prose.from_paths(tmp_path / name))
+    assert [one.text for one in found] == (
+        ["One. Two lines.", "Three."] if "tsv" in name else ["One.", "Two lines.", "Three."]
+    )
+    assert all(one.place.startswith(f"{name}, ") and one.condition == "a" for one in found)
+
+
+def test_other_names_of_the_column_of_texts(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"said": "One."}')
+    with naming_columns(["text=said"]):
+        found = Prose.from_paths(tmp_path / "a.jsonl")
+    assert [one.text for one in found] == ["One."]
+    with pytest.raises(UserError, match="no text"):
+        list(Prose.from_paths(tmp_path / "a.jsonl"))
 
 
 def test_a_dot_does_not_end_the_name_of_a_condition(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from transformers import AutoModelForSequenceClassification
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
+from foveate.interop.keys import bert
 from foveate.interop.peft_adapter import write_adapter
 from foveate.models.text.bert import BertConfig
 from foveate.tasks.learning import learn
@@ -71,5 +72,5 @@ def test_runs_without_an_adapter(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_an_adapter_with_something_else_in_it(updates: dict, message: str, tmp_path: Path) -> None:
     config = BertConfig(vocabulary=31, head="text", classes=2, pooling="first", **SIZES)
     with pytest.raises(UserError, match=message):
-        write_adapter(tmp_path, tmp_path, config, {}, updates, 1.0)
+        write_adapter(tmp_path, tmp_path, bert.key_map(config), "SEQ_CLS", {}, updates, 1.0)
     assert not any(tmp_path.iterdir())

@@ -277,6 +277,15 @@ def test_a_list_and_parts_of_text_are_read_alike(tmp_path: Path) -> None:
         find_task("language").read([tmp_path / "chats.json", tmp_path / "prose.txt"], find_task("language").recipe())
 
 
+def test_lines_with_texts_are_prose(tmp_path: Path) -> None:
+    """And those with messages beside the text that these were written as are conversations."""
+    language = find_task("language")
+    texts = write(tmp_path / "texts.jsonl", [{"text": "It was."}, {"text": "So it was."}])
+    both = write(tmp_path / "both.jsonl", [{"text": "u: a"} | openai(CHATS[0])])
+    assert [one.text for one in language.read([texts], language.recipe())] == ["It was.", "So it was."]
+    assert next(iter(language.read([both], language.recipe()))).messages == tuple(CHATS[0])
+
+
 def test_the_loss_of_packed_conversations_is_that_of_each_alone(known: tuple[Path, Any, Any], tmp_path: Path) -> None:
     """With the same gradients; rows are as full as they can be."""
     folder, *_ = known

@@ -41,7 +41,6 @@ from foveate.tasks import TASKS, find_task
 from foveate.tasks.comparing import are_compared, whole_figures
 from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.weights import HEADS
 from foveate.tasks.task import Task
 from foveate.tensor_files import read_tensors
 from foveate.training import Interrupted, read_rows
@@ -506,10 +505,6 @@ def test_a_stopped_training_ends_with_the_same_weights(trained: Trained, tmp_pat
     assert (tmp_path / "run" / WEIGHTS).read_bytes() == (trained.folder / WEIGHTS).read_bytes()
 
 
-NEW_HEAD = {"classify", "classify-image", "classify-sound", "detect", "pair", "tag"}
-"""Tasks whose models are bodies for labels of any other data: a new head is learned for them."""
-
-
 def test_a_run_is_taken_whole(trained: Trained, tmp_path: Path) -> None:
     """Its weights, what it reads and writes by, and its settings, where the new ones are silent."""
     task, made = trained.task, trained.made
@@ -519,11 +514,9 @@ def test_a_run_is_taken_whole(trained: Trained, tmp_path: Path) -> None:
     lesson.check()
     processor = lesson.processor_of(lesson.open()[0])
     own, known = lesson.model_of(processor.sizes()).state_dict(), trained.skill.model.state_dict()
-    new = [name for name in own if name not in known or not torch.equal(own[name], known[name])]
-    assert [name for name in new if not name.startswith(HEADS)] == []
-    assert bool(new) == (task.name in NEW_HEAD), new
-    if task.name not in NEW_HEAD:
-        assert processor.sizes() == trained.skill.processor.sizes()
+    assert [name for name in own if name not in known or not torch.equal(own[name], known[name])] == []
+    assert processor.sizes() == trained.skill.processor.sizes()
+    assert processor.writes.class_names == trained.skill.processor.writes.class_names
     given = {*made.settings} & {*names(recipe.reads), *names(recipe.writes)}
     assert {name: getattr(part, name) for part in (recipe.reads, recipe.writes) for name in given & {*names(part)}} == {
         name: made.settings[name] for name in given

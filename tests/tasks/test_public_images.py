@@ -3,6 +3,7 @@ transformers' numbers."""
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,15 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
         place.parent.mkdir(parents=True, exist_ok=True)
         PIL.Image.fromarray(pixels).save(place)
     return Folders(root=root)
+
+
+def test_a_folder_without_an_image_processor_says_so(
+    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = shutil.copytree(folders["vit"], tmp_path / "vit")
+    (place / "preprocessor_config.json").unlink()
+    read = foveate.load(place).processor.reads
+    assert f"{place} has no preprocessor_config.json: {read.height} pixels" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -79,6 +79,29 @@ def test_the_body_is_theirs_and_the_head_is_new(folder: Path, tmp_path: Path) ->
     assert text.max_length == 18  # and a start; a BERT's tokenizer adds two
 
 
+@pytest.mark.parametrize("public", [False, True])
+def test_a_head_of_the_same_classes_goes_on(public: bool, tmp_path: Path) -> None:
+    """In the order that it knows, from a run and from a folder; for other classes it is new, and that is said."""
+    known = ("praise", "blame")
+    if public:
+        labels = dict(enumerate(known))
+        folder = write_folder(tmp_path / "first", "BertForSequenceClassification", id2label=labels)
+    else:
+        folder = tmp_path / "first"
+        learn(recipe(folder, write_folder(tmp_path / "bert"), 1), verdicts.splits(), CONSOLE)
+        known = tuple(foveate.load(folder).processor.writes.labels)
+    head = open_start(folder).tensors["head.output.weight"]
+    for names, goes_on in ((("blame", "praise"), True), (("blame", "thanks"), False)):
+        pairs = [(names[label == "praise"], text) for label, text in verdicts.examples(60, 7)]
+        begun = CLASSIFY.recipe(start=folder, out=tmp_path / names[1], training=Training(steps=1, learning_rate=0.0))
+        lesson, said = Lesson(CLASSIFY, begun), Console(file=StringIO(), width=300)
+        found = lesson.learn(Splits(*[LabelledText.from_pairs(pairs, "pairs")] * 3), said)
+        assert (tuple(found.processor.writes.labels) == known) == goes_on
+        assert torch.equal(found.model.state_dict()["head.output.weight"], head) == goes_on
+        told = "its head has the same classes and goes on" if goes_on else "a new head is learned"
+        assert f"begins with {folder}; {told}" in said.file.getvalue()
+
+
 def test_it_learns_and_is_loaded_with_its_tokenizer(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "bert", initial=True)
     learn(recipe(tmp_path / "run", folder, 60, pooling="mean"), verdicts.splits(), CONSOLE)

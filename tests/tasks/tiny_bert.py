@@ -26,7 +26,7 @@ SIZES: dict[str, Any] = {
 MODULES = ("Transformer", "Pooling", "Normalize")
 
 
-def write_folder(folder: Path, kind: str = "BertModel", initial: bool = False, **sizes: int) -> Path:
+def write_folder(folder: Path, kind: str = "BertModel", initial: bool = False, **sizes: Any) -> Path:
     """A model with random weights, large ones unless they are the initial ones, its vocabulary, and without a head the
     file of the sentence-transformers project; `sizes` are others than `SIZES`."""
     torch.manual_seed(3)

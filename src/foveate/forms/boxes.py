@@ -5,7 +5,7 @@ B batch    Q queries    K objects of an image, padded    N classes    G groups o
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -151,6 +151,13 @@ class Boxes(ScoredForm, OutputForm):
         queries = max(architecture.queries, *(len(example.boxes) for example in train))
         labels = count_labels(label for example in train for label in example.labels)
         return Boxes(labels, mean_box(train, most_frequent(labels)), architecture.denoising, queries, SAME)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return tuple(self.labels)
+
+    def in_order(self, names: Sequence[str]) -> "Boxes":
+        return replace(self, labels={name: self.labels[name] for name in names})
 
     def sizes(self) -> dict[str, int]:
         """The queries are as many as the objects of an image at least."""

@@ -193,6 +193,10 @@ class InputForm(Form):
         """A trained form with the settings of this one, which has learned nothing, and what new examples add."""
         return trained.with_settings(self)
 
+    def follow(self: Own, trained: Any) -> Own:
+        """This form, which has learned, as the body of a model needs it that was trained with another such form."""
+        return self
+
     def advice(self, train: Dataset[Any], begun: bool) -> list[str]:
         """Lines for the user before the training: what would learn more. `begun` from trained weights."""
         return []
@@ -332,6 +336,15 @@ class OutputForm(MeasuredForm, Form):
     def extend(self: Own, trained: Any, train: Dataset[Any]) -> Own:
         """A trained form with the settings of this one, which has learned nothing, and what new examples add."""
         return trained.with_settings(self)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes of the model's head in their order; none where it has no such classes."""
+        return ()
+
+    def in_order(self: Own, names: Sequence[str]) -> Own:
+        """This form with its classes in another order."""
+        raise NotImplementedError
 
     def kinds(self, example: Any) -> Collection[Hashable]:
         """What an example is a case of, such as its label: the last case of a kind is never held out."""

@@ -133,6 +133,12 @@ class SquareImage(StandardPixels, ImageForm):
         check_same_size(self.size or trained.square.size, trained.square.size)
         return super().extend(trained, train)
 
+    def follow(self, trained: Any) -> "SquareImage":
+        """With the channels of the trained one, and its size, unless another one is asked for."""
+        found = type(self)(**vars(self))
+        found.format = replace(trained.square, size=self.size or trained.square.size)
+        return found
+
     @property
     def square(self) -> ImageFormat:
         """The format, once it is learned."""

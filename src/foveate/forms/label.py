@@ -135,6 +135,13 @@ class Label(Balanced, ScoredForm, OutputForm):
         found = self.learn(train, None, None)
         return replace(found, labels=dict.fromkeys(trained.labels, 0) | found.labels)
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return tuple(self.labels)
+
+    def in_order(self, names: Sequence[str]) -> "Label":
+        return replace(self, labels={name: self.labels[name] for name in names})
+
     def _count(self, train: Dataset[Any]) -> dict[str, int]:
         return count_labels(chain.from_iterable(map(self.labels_of, train)))
 

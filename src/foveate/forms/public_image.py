@@ -1,5 +1,6 @@
 """Images as models of Hugging Face folders read them: by the numbers of their `preprocessor_config.json`."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.decoding import flat, turn_upright
 from foveate.data.images.kept import Unread
 from foveate.data.images.labelled import is_damaged, report_damaged
-from foveate.errors import UserError, show_value
+from foveate.errors import UserError, one_line, show_value
 from foveate.files import read_json
 from foveate.forms.form import Changes, Fit, Learned
 from foveate.forms.image import Fitted, ImageForm, count_places
@@ -69,11 +70,14 @@ class PublicImage(ImageForm):
 
     @classmethod
     def of_folder(cls, folder: Path, size: int, channels: int) -> "PublicImage":
-        """What a folder says; without the file, images of this size, standardised as ImageNet's. Raises UserError."""
+        """What a folder says; without the file, which is told, images of this size, standardised as ImageNet's.
+
+        Raises UserError for what a model cannot read by."""
         path, config = folder / FILE, folder / "config.json"
         if not path.is_file() and config.is_file() and is_timm(values := read_json(config)):
             return cls.of_timm(values, channels, str(config))
         if not path.is_file():
+            print(f"{one_line(folder)} has no {FILE}: {size} pixels, standardised as ImageNet's", file=sys.stderr)
             return cls(size, size, mean=MEAN[:channels], spread=SPREAD[:channels])
         values = read_json(path)
         if not isinstance(values, Mapping):

@@ -75,6 +75,13 @@ class Sound(InputForm):
         found.log_mel = choose_log_mel(train[0].rate, self.rate, self.bands)
         return found
 
+    def follow(self, trained: Any) -> "Sound":
+        """With the spectrograms of the trained one, unless others are asked for."""
+        found = copy(self)
+        if self.rate is None and self.bands is None:
+            found.log_mel = trained.log_mel
+        return found
+
     def expand(self, given: Sequence[str]) -> list[str]:
         return sound_files(given)
 
@@ -137,9 +144,7 @@ class SpokenSound(Sound):
 
     def extend(self, trained: "SpokenSound", train: Dataset[Any]) -> "SpokenSound":
         """With the spectrograms of the trained one, unless others are asked for."""
-        found = self.learn(train, None)
-        if self.rate is None and self.bands is None:
-            found.log_mel = trained.log_mel
+        found: Any = self.learn(train, None).follow(trained)
         found.longest = max(found.longest, trained.longest)
         return found
 
@@ -244,6 +249,12 @@ class SoundClip(Sound):
             if getattr(self, name) is not None:
                 raise UserError(f"reads.{name} is what the trained model has: leave it out")
         found: SoundClip = super().extend(trained, train)
+        return found
+
+    def follow(self, trained: Any) -> "SoundClip":
+        """With the length of the trained one too."""
+        found: Any = super().follow(trained)
+        found.banks, found.frames = trained.banks, self.frames if self.seconds is not None else trained.frames
         return found
 
     def check(self) -> None:

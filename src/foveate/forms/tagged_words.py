@@ -112,6 +112,10 @@ class TaggedWords(ReadText):
             found.max_length = min(self.max_length, architecture.max_length - sum(map(len, found.around)))
         return found
 
+    def follow(self, trained: "TaggedWords") -> "TaggedWords":
+        """Words keep the numbers that they had."""
+        return replace(self, lexicon=self.lexicon.follow(trained.lexicon))
+
     @property
     def around(self) -> tuple[Sequence[int], Sequence[int]]:
         """The tokens that are read before the pieces of words and behind them."""
@@ -290,6 +294,15 @@ class Tags(Balanced, ScoredForm, OutputForm):
         found = Counter(tag for sentence in train for tag in sentence.tags)
         return replace(self, lexicon=reads.lexicon, counts={tag: found[tag] for tag in reads.lexicon.tags})
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        found: tuple[str, ...] = self.lexicon.tags
+        return found
+
+    def in_order(self, names: Sequence[str]) -> "Tags":
+        lexicon = replace(self.lexicon, tags=tuple(names))
+        return replace(self, lexicon=lexicon, counts={name: self.counts[name] for name in names})
+
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.lexicon.tags)}
 
@@ -369,20 +382,15 @@ class Tags(Balanced, ScoredForm, OutputForm):
             *unseen_labels("tags", right, self.lexicon.tags),
         ]
 
-    @property
-    def known(self) -> list[str]:
-        """The tags, in the order of the model's classes."""
-        return [*self.lexicon.tags]
-
     def scored_labels(self, output: Output, answer: TagsAnswer) -> Tensor:
-        return torch.tensor([label_numbers(self.known, answer.tags)])
+        return torch.tensor([label_numbers([*self.class_names], answer.tags)])
 
     def named(self, text: str, answer: TagsAnswer) -> TagsAnswer:
         """As many tags as there are words, with spaces between them."""
         tags = text.split()
         if len(tags) != len(answer.words):
             raise UserError(f"--target has {len(tags)} tags, but the sentence has {len(answer.words)} words")
-        label_numbers(self.known, tags)
+        label_numbers([*self.class_names], tags)
         return replace(answer, tags=tags)
 
     def scored_answer(self, labels: Tensor, answer: TagsAnswer) -> str:

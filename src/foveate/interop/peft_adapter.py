@@ -1,19 +1,20 @@
-"""Low-rank updates of a BERT as an adapter of the peft library, for `PeftModel.from_pretrained(base, folder)`.
+"""Low-rank updates as an adapter of the peft library, for `PeftModel.from_pretrained(base, folder)`.
 
-The base is transformers' `AutoModelForSequenceClassification` of the weights that the training began from.
+The base is transformers' model of the weights that the training began from, with the class of the head.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
 from foveate.errors import UserError, one_line
 from foveate.files import written
-from foveate.interop.keys import bert
-from foveate.models.text.bert import BertConfig
+from foveate.interop.key_map import Entry, JoinedTransposed, KeyMap
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 
@@ -23,51 +24,88 @@ PREFIX = "base_model.model."
 SIDES = {"down": "lora_A", "up": "lora_B"}
 """Our names of an update's two factors, and peft's."""
 
+HEADS = ("head.", "output.")
+"""What the names of a head's modules begin with."""
+
 
 def write_adapter(
     folder: Path,
     base: Path,
-    config: BertConfig,
+    key_map: KeyMap,
+    task: str | None,
     state: Mapping[str, Tensor],
     updates: Mapping[str, Tensor],
     scale: float,
 ) -> None:
-    """Write the updates, and the head from a model's `state`. UserError for a model that transformers has not."""
-    if config.head != "text" or config.pooling != "first":
-        raise UserError("transformers' classifier reads the first token: train with --architecture.pooling first")
-    key_map = bert.key_map(config)
-    names = key_map.names
-    tensors, layers, ranks = {}, set(), set()
-    for name, tensor in updates.items():
-        layer, _, side = name.rpartition(".")
-        if layer not in names or side not in SIDES or tensor.ndim != 2:
-            raise UserError(f"the adapter has the tensor '{one_line(name)}', which is not an update of a layer")
-        layers.add(names[layer])
-        ranks.add(tensor.shape[0 if side == "down" else 1])
-        tensors[f"{PREFIX}{names[layer]}.{SIDES[side]}.weight"] = tensor.contiguous()
-    if len(ranks) != 1:
-        raise UserError(
-            "the adapter has no updates" if not ranks else f"the adapter has updates of ranks {sorted(ranks)}"
-        )
-    (rank,) = ranks
-    head = {theirs for ours, theirs in names.items() if ours.startswith("head.")}
-    for name, tensor in key_map.to_public(state).items():
-        if name.rpartition(".")[0] in head:
-            tensors[PREFIX + name] = tensor.contiguous()
+    """Write the updates, and the head from a model's `state`. `task` is peft's "task_type".
+
+    Where transformers has one layer for several of ours, such as for queries and values, their updates become one of
+    the ranks' sum. Raises UserError for something else among the updates.
+    """
+    pairs = _pairs(key_map, updates)
+    tensors, ranks = dict[str, Tensor](), dict[str, int]()
+    for entry in key_map.entries:
+        if any(part in pairs for part in entry.ours):
+            sides = joined(entry, pairs, [state[f"{part}.weight"].shape[0] for part in entry.ours])
+            ranks[entry.public] = len(sides[0])
+            names = (f"{PREFIX}{entry.public}.{side}.weight" for side in SIDES.values())
+            tensors |= dict(zip(names, sides, strict=True))
+    if not ranks:
+        raise UserError("the adapter has no updates")
+    rank = max(ranks.values())
+    others = {name: own for name, own in ranks.items() if own != rank}
+    head = {theirs for ours, theirs in key_map.names.items() if f"{ours}.".startswith(HEADS)}
+    own = {name: value for name, value in key_map.to_public(state).items() if name.rpartition(".")[0] in head}
     values = {
         "peft_type": "LORA",
-        "task_type": "SEQ_CLS",
+        "task_type": task,
         "base_model_name_or_path": str(base),
         "r": rank,
         "lora_alpha": scale * rank,
+        "rank_pattern": others,
+        "alpha_pattern": {name: scale * own for name, own in others.items()},
         "lora_dropout": 0.0,
         "bias": "none",
-        "target_modules": sorted(layers),
-        "modules_to_save": sorted(head),
+        "fan_in_fan_out": any(_is_transposed(entry) for entry in key_map.entries if entry.public in ranks),
+        "target_modules": sorted(ranks),
+        "modules_to_save": sorted({name.rpartition(".")[0] for name in own}) or None,
         "inference_mode": True,
     }
     folder.mkdir(parents=True, exist_ok=True)
     with written(folder / WEIGHTS) as path:
-        save_file(tensors, path, {"format": "pt"})
+        save_file(tensors | {PREFIX + name: value.contiguous() for name, value in own.items()}, path, {"format": "pt"})
     with written(folder / CONFIG) as path:
         path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def joined(entry: Entry, pairs: Mapping[str, Mapping[str, Tensor]], rows: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The update (A, B) of a public layer from those of the layers of ours that it is made of, which have so many rows;
+    some may have none."""
+    downs = {part: pairs[part]["down"] for part in entry.ours if part in pairs}
+    down, column, ups = torch.cat([*downs.values()]), 0, []
+    for part, count in zip(entry.ours, rows, strict=True):
+        up = torch.zeros(count, len(down), dtype=down.dtype)
+        if part in downs:
+            width = len(downs[part])
+            up[:, column : column + width] = pairs[part]["up"]
+            column += width
+        ups.append(up)
+    whole = entry.transform.join(ups)
+    return down.contiguous(), (whole.T if _is_transposed(entry) else whole).contiguous()
+
+
+def _is_transposed(entry: Entry) -> bool:
+    return isinstance(entry.transform, JoinedTransposed)
+
+
+def _pairs(key_map: KeyMap, updates: Mapping[str, Tensor]) -> dict[str, dict[str, Any]]:
+    """Both sides of the update of each layer. Raises UserError for anything else."""
+    found, names = dict[str, dict[str, Any]](), key_map.names
+    for name, tensor in updates.items():
+        layer, _, side = name.rpartition(".")
+        if layer not in names or side not in SIDES or tensor.ndim != 2:
+            raise UserError(f"the adapter has the tensor '{one_line(name)}', which is not an update of a layer")
+        found.setdefault(layer, {})[side] = tensor
+    if one_sided := [layer for layer, sides in found.items() if len(sides) < len(SIDES)]:
+        raise UserError(f"the adapter has one side of the update of '{one_line(one_sided[0])}' alone")
+    return found

@@ -4,7 +4,7 @@ from typing import Any
 
 from foveate.forms.rewriting import ReadPassage, Rewritten
 from foveate.tasks.examples.prose import arrange_prose, read_prose
-from foveate.tasks.recipe import Examples
+from foveate.tasks.recipe import TableExamples
 from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
@@ -28,8 +28,8 @@ TASK = Task(
     arrange=arrange_prose,
     files="FILE ...",
     layout="Your own prose: plain text files (or .gz) or folders of .txt and .txt.gz files; empty lines part "
-    "paragraphs.",
-    examples=Examples(batch=2048, validation_examples=200),
+    "paragraphs; or tables with a column of texts.",
+    examples=TableExamples(batch=2048, validation_examples=200),
     model="rnn-autoencoder",
     training=Training(warmup=200),
     start=AllWeights(),

@@ -4,7 +4,7 @@ from typing import Any
 
 from foveate.forms.blanks import FilledBlanks, ReadBlanks
 from foveate.tasks.examples.prose import arrange_prose, read_prose
-from foveate.tasks.recipe import Examples
+from foveate.tasks.recipe import TableExamples
 from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
@@ -31,8 +31,9 @@ TASK = Task(
     read=read_prose,
     arrange=arrange_prose,
     files="FILE ...",
-    layout="Your own prose: plain text files (or .gz) or folders of .txt files; empty lines part paragraphs.",
-    examples=Examples(batch=4096, validation_examples=200),
+    layout="Your own prose: plain text files (or .gz) or folders of .txt files; empty lines part paragraphs; "
+    "or tables with a column of texts.",
+    examples=TableExamples(batch=4096, validation_examples=200),
     model="bert-tiny",
     training=Training(
         usual_epochs=10,

@@ -5,7 +5,7 @@ from typing import Any
 from foveate.forms.language import Continuation, ReadBeginning
 from foveate.models.text import CAUSAL
 from foveate.tasks.examples.prose import arrange_prose, read_prose_or_conversations
-from foveate.tasks.recipe import Examples
+from foveate.tasks.recipe import TableExamples
 from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
 from foveate.training import CrossEntropy, Training
@@ -31,9 +31,9 @@ TASK = Task(
     arrange=arrange_prose,
     files="FILE ...",
     layout="Your own prose: plain text files (or .gz) or folders of .txt and .txt.gz files; empty lines part "
-    "paragraphs. Or conversations, whose answers alone are learned: JSON lines with messages, begun --from a model "
-    "with a chat template.",
-    examples=Examples(batch=2048, validation_examples=200),
+    'paragraphs; or tables with a column of texts, such as JSON lines of {"text": ...}. Or conversations, whose '
+    "answers alone are learned: JSON lines with messages, begun --from a model with a chat template.",
+    examples=TableExamples(batch=2048, validation_examples=200),
     model="rnn-language",
     training=Training(learning_rate=2e-3, usual_warmup=200),
     start=AllWeights(fine_tuned=True, folders=True),

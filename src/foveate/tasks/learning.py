@@ -100,7 +100,7 @@ class Lesson:
         model = self.model_of(processor.sizes())
         skill = skill_class(self.task, processor)(self.task, self.recipe, model, processor, self.description(model))
         batches = skill.batches(train_part)
-        for report in (processor.report, getattr(batches, "report", "")):
+        for report in (processor.report, self.plan.report, getattr(batches, "report", "")):
             if report:
                 console.print(report, markup=False, highlight=False)
         console.print(summary(self.recipe.model, model, processor.summary), markup=False, highlight=False)
@@ -167,17 +167,20 @@ class Lesson:
     def processor_of(self, train_part: Dataset[Any]) -> Processor:
         """The forms of the recipe, with what they learn from examples."""
         recipe, architecture = self.recipe, self.recipe.architecture
-        trained = None
-        if recipe.start is not None:
-            trained = self.task.start.processor(self.plan, ProcessorOf(self.task))
-        if trained is not None:
-            reads = recipe.reads.extend(trained.reads, train_part)
-            return Processor(reads, recipe.writes.extend(trained.writes, train_part))
         reads = copy(recipe.reads)
-        if recipe.start is not None and (tokenizer := self.task.start.tokenizer(self.plan)) is not None:
-            reads.tokenizer = tokenizer
-        reads = reads.learn(train_part, architecture)
-        return Processor(reads, recipe.writes.learn(train_part, reads, architecture))
+        if recipe.start is None:
+            reads = reads.learn(train_part, architecture)
+            return Processor(reads, recipe.writes.learn(train_part, reads, architecture))
+        start, kind, trained = self.task.start, ProcessorOf(self.task), None
+        if (whole := start.processor(self.plan, kind)) is not None:
+            reads, writes = reads.extend(whole.reads, train_part), recipe.writes.extend(whole.writes, train_part)
+        else:
+            if (tokenizer := start.tokenizer(self.plan)) is not None:
+                reads.tokenizer = tokenizer
+            reads, trained = reads.learn(train_part, architecture), start.forms(self.plan, kind)
+            reads = reads if trained is None else reads.follow(trained.reads)
+            writes = recipe.writes.learn(train_part, reads, architecture)
+        return Processor(reads, self.plan.take_classes(writes, trained))
 
     # -- the model
 

@@ -19,7 +19,7 @@ from foveate.errors import UserError, at_least
 from foveate.forms.tuned import ReadTunedPrompt, SampledText
 from foveate.models.text import CAUSAL
 from foveate.run_dir import WEIGHTS
-from foveate.tasks.recipe import Examples, Recipe
+from foveate.tasks.recipe import Recipe, TableExamples
 from foveate.tasks.task import Task
 from foveate.tasks.tuning.common import LanguageRun, TunedModel, check_rewards, load_reward, rewards
 from foveate.tasks.tuning.rollouts import RolloutBatches
@@ -160,7 +160,7 @@ TASK = Task(
     layout="Prose whose sentences begin with the prompts: plain text files (or .gz) or folders of .txt files. Or "
     "conversations, whose last message of the user is answered, or "
     "texts to go on from: JSON lines whose prompt is a list of messages, or a text.",
-    examples=Examples(batch=16, validation_examples=100),
+    examples=TableExamples(batch=16, validation_examples=100),
     model="gpt-tiny",
     training=Training(
         steps=150,

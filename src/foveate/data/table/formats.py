@@ -40,6 +40,11 @@ def format_of(path: Path) -> Format:
     return FORMATS.get(ending(path), "tabs")
 
 
+def is_table(path: Path) -> bool:
+    """Whether the name of a file says that it is a table, and not plain text."""
+    return ending(path) in (*FORMATS, "tsv")
+
+
 def check_format(path: Path) -> None:
     """Raise UserError for a file of a kind that no table is read of; it is not opened."""
     if path.is_dir():

@@ -9,6 +9,8 @@ import numpy as np
 from foveate.contracts import Tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import Numbers
+from foveate.data.table.columns import TEXT, chosen_columns
+from foveate.data.table.records import json_records
 from foveate.data.text.documents import Conversation, Passage, Turns
 from foveate.data.text.files import file_lines
 from foveate.data.text.spooled_passages import spooled
@@ -39,12 +41,23 @@ WITHOUT_TEMPLATE = (
 
 
 def holds_conversations(paths: Sequence[Path]) -> bool:
-    """Returns whether files hold conversations. Raises UserError for some files that do among others that do not."""
-    named = [path for path in paths if path.name.lower().endswith(ENDINGS)]
+    """Returns whether files hold conversations, and not texts. Raises UserError for some files that do among others
+    that do not."""
+    named = [path for path in paths if path.name.lower().endswith(ENDINGS) and not _holds_texts(path)]
     if named and len(named) < len(paths):
         other = next(path for path in paths if path not in named)
         raise UserError(f"{named[0]} holds conversations, but {other} prose: train on one after the other")
     return bool(named)
+
+
+def _holds_texts(path: Path) -> bool:
+    """Whether the first object of a file of JSON has a text, and no messages."""
+    (column,) = chosen_columns([TEXT], [])
+    try:
+        names = [*next(filter(None, json_records(path))).values]
+    except (UserError, StopIteration):  # which is told by who reads it
+        return False
+    return column.place_in(names) is not None and not {"prompt", *FIELDS} & {*names}
 
 
 def read_conversations(paths: Sequence[Path]) -> Dataset[Passage]:
@@ -129,7 +142,10 @@ def _field(value: Any, names: Sequence[str], where: str) -> tuple[Any, str]:
     """The messages of a JSON object, and what it calls them."""
     name = next((name for name in names if isinstance(value, Mapping) and name in value), None)
     if name is None:
-        raise UserError(f"{where}: no conversation, which is an object with a list of messages, {', '.join(names)}")
+        raise UserError(
+            f"{where}: no conversation, which is an object with a list of messages, {', '.join(names)}; and no text, "
+            "whose name --columns text=NAME says"
+        )
     return value[name], name
 
 

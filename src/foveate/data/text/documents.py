@@ -4,11 +4,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from foveate.data.folders import files_below
 from foveate.data.splits import COPY, hold_out, within
+from foveate.data.table import TEXT, DataTable
+from foveate.data.table.formats import ending, is_table
 from foveate.data.text.files import TEXTS, Paths, as_paths, read_sentences
 from foveate.data.text.scripts import count_words, word_spans
 from foveate.errors import UserError
@@ -30,6 +33,8 @@ _ABBREVIATION = re.compile(
     r"|Nos?|Vol|Art|Sec|U\.S|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|e\.g|i\.e|viz|vs|cf)$"
 )
 """A word after which a full stop ends no sentence: an initial, or an abbreviation. They are English."""
+
+_EMPTY_LINES = re.compile(r"\n\s*\n")
 
 _LONGER_THAN_ANY = 9
 """Characters that no abbreviation fills."""
@@ -133,14 +138,18 @@ class Prose:
 
     @classmethod
     def from_paths(cls, paths: Paths) -> "Prose":
-        """Plain text files (or .gz), and folders of `.txt` files: empty lines part their paragraphs.
+        """Plain text files (or .gz), folders of `.txt` files, and tables with a column of texts: empty lines part
+        their paragraphs.
 
-        The condition of a paragraph is the name of its file, without .txt and .gz.
+        The condition of a paragraph is the name of its file, without its ending.
         """
         paths = as_paths(paths)
         files = [file for path in paths for file in _files(path)]
+        readers = [
+            _rows(DataTable(file, (TEXT,), empty_cells=True)) if is_table(file) else _lines(file) for file in files
+        ]
         name = files[0].name if len(files) == 1 else f"{len(files)} files"
-        return cls(name, lambda: (paragraph for file in files for paragraph in _paragraphs(file)))
+        return cls(name, lambda: (paragraph for read in readers for paragraph in read()))
 
     @classmethod
     def from_paragraphs(cls, paragraphs: Sequence[Paragraph], name: str = "memory") -> "Prose":
@@ -264,14 +273,31 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _paragraphs(file: Path) -> Iterator[Paragraph]:
+def _lines(file: Path) -> Callable[[], Iterator[Paragraph]]:
+    """Starts a pass over a plain text."""
     condition = file.name.removesuffix(".gz").removesuffix(".txt") or file.name
-    lines: list[str] = []
-    for number, line in enumerate(read_sentences(file), 1):
-        if line:
-            lines.append(line)
-        elif lines:
-            yield Paragraph(f"{file.name}, line {number - len(lines)}", condition, " ".join(lines))
-            lines = []
-    if lines:
-        yield Paragraph(f"{file.name}, line {number + 1 - len(lines)}", condition, " ".join(lines))
+
+    def read() -> Iterator[Paragraph]:
+        lines: list[str] = []
+        for number, line in enumerate(chain(read_sentences(file), [""]), 1):
+            if line:
+                lines.append(line)
+            elif lines:
+                yield Paragraph(f"{file.name}, line {number - len(lines)}", condition, " ".join(lines))
+                lines = []
+
+    return read
+
+
+def _rows(table: DataTable) -> Callable[[], Iterator[Paragraph]]:
+    """Starts a pass over the texts of a table."""
+    name = table.path.name
+    condition = name.lower().removesuffix(".gz").removesuffix(f".{ending(table.path)}")
+
+    def read() -> Iterator[Paragraph]:
+        for row in filter(None, table):
+            for text in _EMPTY_LINES.split(row.cells[0]):
+                if text.strip():
+                    yield Paragraph(f"{name}, {row.place}", condition, " ".join(text.split()))
+
+    return read

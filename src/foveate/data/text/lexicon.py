@@ -49,6 +49,10 @@ class Lexicon:
             all_tags.update(tags)
         return cls(words, repeated, tuple(tag for tag, _ in all_tags.most_common()))
 
+    def follow(self, trained: "Lexicon") -> "Lexicon":
+        """This lexicon with the numbers that words have in another one; what is new to it has none."""
+        return Lexicon(trained.words | self.words, trained.repeated, self.tags)
+
     @property
     def vocabulary(self) -> int:
         """How many numbers there are for words, the reserved ones included."""

@@ -15,7 +15,7 @@ from foveate.errors import UserError
 from foveate.tasks.run_config import VOCABULARIES, RunConfig
 from foveate.tasks.start.image_part import body_field, count_maps, fill_image_part, is_part_of, part_path, sizes_of_body
 from foveate.tasks.start.shared_parts import PARTS_OF, part_sizes
-from foveate.tasks.start.weights import Start
+from foveate.tasks.start.weights import NOT_OF_A_BODY, Start
 from foveate.training import Training
 
 FINE_TUNING = Training(
@@ -42,14 +42,14 @@ RUN_HELP = (
     "--model, the preset and its sizes are the run's."
 )
 BODY_HELP = (
-    "Begin from the trained weights of this folder, with a new head. Without --model, the preset and its sizes are "
-    "the folder's."
+    "Begin from the trained weights of this folder; the head goes on if it has the labels of your data, else it is "
+    "new. Without --model, the preset and its sizes are the folder's."
 )
 LANGUAGE_MODEL_HELP = (
-    "Begin from trained weights, with a new head: a run of `foveate train cloze` (a BERT) or `foveate train language` "
-    "(a GPT), a Hugging Face folder of a BERT or RoBERTa, or minilm; none begins from nothing. Tokenizer and sizes are "
-    "theirs, unless --model names others. A recurrent classifier begins from the embedding and the layers of a "
-    "recurrent language model, or from the embedding of a BERT."
+    "Begin from trained weights: a run of this task, of `foveate train cloze` (a BERT) or `foveate train language` (a "
+    "GPT), a Hugging Face folder, or minilm; none begins from nothing. The head goes on if it has the labels of your "
+    "data, else it is new. Tokenizer and sizes are theirs, unless --model names others. A recurrent classifier "
+    "begins from the embedding and the layers of a recurrent language model, or from the embedding of a BERT."
 )
 IMAGE_ENCODER_HELP = (
     "Begin with the part that reads images of these trained weights: a run of a task on images, efficientnet-lite0, or "
@@ -61,8 +61,9 @@ RUN_OR_ENCODER_HELP = (
     f"ones come behind them. {IMAGE_ENCODER_HELP.replace('Begin', 'Or begin')}"
 )
 DETECTOR_HELP = (
-    "Begin with the trained weights of a detector, a run or a Hugging Face folder, and with new classes; preset and "
-    f"sizes are then those of the folder. {IMAGE_ENCODER_HELP.replace('Begin', 'Or begin')}"
+    "Begin with the trained weights of a detector, a run or a Hugging Face folder; its head goes on if it has the "
+    "classes of your data, else it is new. Preset and sizes are then "
+    f"those of the folder. {IMAGE_ENCODER_HELP.replace('Begin', 'Or begin')}"
 )
 
 
@@ -95,6 +96,10 @@ class InitFrom:
 
     def processor(self, recipe: Any, kind: Any) -> Any:
         """What the trained model reads examples by, if that is taken too."""
+        return None
+
+    def forms(self, recipe: Any, kind: Any) -> Any:
+        """The forms of a run of the same task, where its body is taken, and its head if that has the same classes."""
         return None
 
     def fill(self, recipe: Any, model: nn.Module) -> None:
@@ -190,7 +195,7 @@ class AllWeights(InitFrom):
 
 
 class Body(InitFrom):
-    """All but the head, of a model of the same family."""
+    """All but the head, of a model of the same family; the head too where it has the same classes."""
 
     help = BODY_HELP
 
@@ -198,11 +203,15 @@ class Body(InitFrom):
         if recipe.model == usual_model(recipe):
             self._take_sizes(recipe)
 
+    def forms(self, recipe: Any, kind: Any) -> Any:
+        return kind.load(recipe.weights.folder) if continues(recipe) else None
+
     def fill(self, recipe: Any, model: nn.Module) -> None:
         start, own = recipe.weights, recipe.preset.family
         if start.family != own:
             raise UserError(f"{recipe.start} is a {start.family}, which no {own} can begin from")
         start.fill(model)
+        recipe.fill_head(model)
 
     @staticmethod
     def _take_sizes(recipe: Any) -> None:
@@ -212,7 +221,9 @@ class Body(InitFrom):
             recipe.model = start.preset
         if recipe.model == start.trained_as or (as_it_is and start.trained_as is None):
             own = start.sizes
-            if start.run is None and hasattr(start.config, "label_bias"):  # as transformers has it, for the way back
+            if getattr(start.config, "head", None) == recipe.page.head:
+                own |= {name: getattr(start.config, name) for name in NOT_OF_A_BODY if hasattr(start.config, name)}
+            elif start.run is None and hasattr(start.config, "label_bias"):  # as transformers has it, for the way back
                 own["label_bias"] = recipe.page.head == "tokens"
             recipe.architecture = own | dict(recipe.architecture or {})
             size = getattr(start.config, "image_size", None)
@@ -243,6 +254,8 @@ class LanguageModelBody(Body):
     def fill(self, recipe: Any, model: nn.Module) -> None:
         if shared := self._shared(recipe):
             recipe.weights.fill_parts(model, shared)
+            taken = " and ".join(part.rstrip(".") for part in shared)
+            recipe.report = f"begins with the {taken} of {recipe.start}; all else is new"
         else:
             super().fill(recipe, model)
 
@@ -279,6 +292,9 @@ class RunOrBody(InitFrom):
 
     def processor(self, recipe: Any, kind: Any) -> Any:
         return self._of(recipe).processor(recipe, kind)
+
+    def forms(self, recipe: Any, kind: Any) -> Any:
+        return self._of(recipe).forms(recipe, kind)
 
     def fill(self, recipe: Any, model: nn.Module) -> None:
         self._of(recipe).fill(recipe, model)
@@ -328,6 +344,7 @@ class ImageEncoder(InitFrom):
                 f"--architecture.{field}"
             )
         fill_image_part(model, recipe.weights, part)
+        recipe.report = f"begins with the image encoder of {recipe.start}; all else is new"
 
     @staticmethod
     def _fields(recipe: Any) -> set[str]:

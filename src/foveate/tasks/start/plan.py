@@ -5,6 +5,8 @@ from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
+from torch import nn
+
 from foveate import models
 from foveate.config import from_dict
 from foveate.errors import UserError
@@ -14,7 +16,7 @@ from foveate.forms.standard_pixels import StandardPixels
 from foveate.models.idle_settings import changed_fields, check_settings_act
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.start.image_part import image_part
-from foveate.tasks.start.weights import Start, open_start
+from foveate.tasks.start.weights import Start, has_head, open_start
 from foveate.training import Training
 
 
@@ -23,6 +25,9 @@ class Plan:
 
     def __init__(self, page: Any, recipe: Recipe) -> None:
         self.page, self.recipe = page, recipe
+        self.report = ""
+        """What of the model is trained already and what is new, for the user."""
+        self._same_classes = False
 
     @property
     def task(self) -> str:
@@ -80,6 +85,25 @@ class Plan:
         if part is None:
             raise UserError(f"{self.start} is a {self.weights.family}, which has no part that reads images")
         return part
+
+    def take_classes(self, writes: Any, trained: Any) -> Any:
+        """A form that has learned, with its classes in the order of the trained model, if that has the same ones: then
+        its head is taken too. `trained` are the forms of a run of the same task."""
+        names = self._labels_of_folder if trained is None else trained.writes.class_names
+        self._same_classes = bool(names) and {*names} == {*writes.class_names}
+        return writes.in_order(names) if self._same_classes else writes
+
+    @property
+    def _labels_of_folder(self) -> tuple[str, ...]:
+        """The classes of a Hugging Face folder whose head is for the task; one of whole texts may be for pairs."""
+        own, wanted = getattr(self.weights.config, "head", None), self.page.head
+        return self.weights.labels if wanted in (None, own) or (own, wanted) == ("text", "pair") else ()
+
+    def fill_head(self, model: nn.Module) -> None:
+        """Give a model the trained head, where it is for the same classes."""
+        kept = self._same_classes and self.weights.fill_head(model)
+        head = "its head has the same classes and goes on" if kept else "a new head is learned"
+        self.report = f"begins with {self.start}; {head}" if has_head(model) else ""
 
     def take_images(self) -> None:
         """Read images as the trained model does, in their size and by its mean and deviation of pixels, where the

@@ -19,7 +19,8 @@ HELP = (
 
 BODY_HELP = (
     "Begin from the trained weights of a run, or of a Hugging Face folder of a wav2vec2, HuBERT or audio spectrogram "
-    "Transformer, with a new last layer. Sizes, and how sounds are read, are the folder's."
+    "Transformer; the last layer goes on if it has the labels of your data, else it is new. Sizes, and "
+    "how sounds are read, are the folder's."
 )
 
 

@@ -19,6 +19,7 @@ from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.forms.public_image import PublicImage
+from foveate.interop.layout import label_names
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import (
     has_known_head,
@@ -26,6 +27,7 @@ from foveate.interop.public_folder import (
     is_public,
     read_config,
     read_folder,
+    read_values,
     reads_images,
     reads_sounds,
     translates,
@@ -88,6 +90,13 @@ class Start:
             size = image.longest or image.height
         return {"size": size, "pixel_mean": image.mean, "pixel_deviation": image.spread}
 
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The classes of a Hugging Face folder that has a head for some, in their order."""
+        if self.run is not None or not any(name.startswith(HEADS) for name in self.tensors):
+            return ()
+        return tuple(label_names(read_values(self.folder), str(self.folder / run_dir.CONFIG)))
+
     @property
     def digest(self) -> str:
         """A few letters that are others for other weights."""
@@ -113,6 +122,15 @@ class Start:
             most, count = (getattr(one, "layers", "?") for one in (self.config, model.config))
             say(f"the model has {count} of the {most} layers of {self.folder}: those behind them are left out")
         self._fill(model, [name for name in state if not name.startswith(HEADS)])
+
+    def fill_head(self, model: nn.Module) -> bool:
+        """Give a model the trained head, if it is of the same kind; says whether it is."""
+        state = model.state_dict()
+        names = [name for name in state if name.startswith(HEADS)]
+        if not all(name in self.tensors and self.tensors[name].shape == state[name].shape for name in names):
+            return False
+        model.load_state_dict(state | {name: self.tensors[name] for name in names})
+        return True
 
     def fill_parts(self, model: nn.Module, parts: tuple[str, ...]) -> None:
         """Give a model of another family what both have: the tensors whose names begin so.
@@ -156,6 +174,11 @@ class Start:
 def say(line: str) -> None:
     """Tell the user something beside the output."""
     print(line, file=sys.stderr, flush=True)
+
+
+def has_head(model: nn.Module) -> bool:
+    """Whether some tensors of a model are those of a head."""
+    return any(name.startswith(HEADS) for name in model.state_dict())
 
 
 def _is_layer(name: str) -> bool:
