@@ -11,11 +11,12 @@ from notebook_outputs import digest
 
 sys.path.append(str(Path(__file__).parent / "tasks"))
 
+import tiny_bert
 import tiny_folders
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 
-assert len(NOTEBOOKS) >= 5
+assert len(NOTEBOOKS) >= 7
 
 WITHOUT_PICTURES = ("exercises",)
 """Notebooks of numbers alone."""
@@ -36,11 +37,19 @@ def code(path: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that stands for the packaged weights of SmolLM2, which are fetched."""
-    folder = tiny_folders.make("llama", tmp_path_factory.mktemp("models"))
-    SMALL[r'^MODEL = "smollm2"'] = f"MODEL = {str(folder)!r}"
-    return folder
+def small_models(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Folders and a sound that stand for packaged weights and recordings, which are fetched."""
+    root = tmp_path_factory.mktemp("models")
+    bert, sound = root / "bert", root / "tone.wav"
+    bert.mkdir()
+    sound.write_bytes(tiny_folders.sound().data)
+    folders = {
+        "smollm2": tiny_folders.make("llama", root),
+        "whisper-tiny.en": tiny_folders.make("whisper", root),
+        "minilm": tiny_bert.write_folder(bert),
+    }
+    SMALL.update({rf'^MODEL = "{name}"': f"MODEL = {str(folder)!r}" for name, folder in folders.items()})
+    SMALL[r"^SOUNDS = \[\]"] = f"SOUNDS = [{str(sound)!r}]"
 
 
 SMALL = {r"^STEPS = \d+": "STEPS = 4", r"^TEXTS, WORDS = \d+, \d+": "TEXTS, WORDS = 2, 12"}
@@ -120,7 +129,11 @@ def run_cells(sources: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("name", "count"), [("exercises", 9), ("attention-over-a-picture", 4), ("heads-that-copy", 4)])
+OF_EXERCISES = ("attention-over-a-picture", "heads-that-copy", "heads-that-rest", "where-a-word-is-heard")
+"""Notebooks with four exercises."""
+
+
+@pytest.mark.parametrize(("name", "count"), [("exercises", 9), *dict.fromkeys(OF_EXERCISES, 4).items()])
 def test_exercises_are_to_do_until_they_are_solved(
     name: str, count: int, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
