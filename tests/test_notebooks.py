@@ -196,13 +196,19 @@ def test_each_notebook_is_a_page_of_the_site() -> None:
     assert "<Figure>" not in found
 
 
-def test_the_heads_that_copy_are_needed() -> None:
-    """What the stored outputs say of the real model: more is lost without the best heads than without any by chance."""
-    (path,) = (one for one in NOTEBOOKS if one.stem == "heads-that-copy")
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("heads-that-copy", [1, 4, 16]), ("where-a-word-is-heard", [2, 4, 8]), ("heads-that-rest", [1, 2, 4, 8, 12])],
+)
+def test_named_heads_differ_from_heads_by_chance(name: str, counts: list[int]) -> None:
+    """What the stored outputs say of the real models: copying and hearing need the named heads more than any draw of
+    as many, and vectors move less without those that rest."""
+    (path,) = (one for one in NOTEBOOKS if one.stem == name)
     outputs = (output for cell in read(path)["cells"] for output in cell.get("outputs", ()))
     text = "".join("".join(output["text"]) for output in outputs if output["output_type"] == "stream")
-    whole = float(re.search(r"none \|\s+([\d.]+)", text)[1])  # type: ignore[index]
-    rows = re.findall(r"^ +(\d+) \| +([\d.]+) \| (.+)$", text, re.MULTILINE)
-    assert [int(count) for count, _, _ in rows] == [1, 4, 16]
-    for _, best, chance in rows:
-        assert float(best) < min(whole, *map(float, chance.split(", ")))
+    rows = re.findall(r"^ +(\d+) \| +(-?[\d.]+) \| (.+)$", text, re.MULTILINE)
+    compared = [row for row in rows if int(row[0]) in counts]
+    assert [int(count) for count, _, _ in compared] == counts
+    whole = re.search(r"none \|\s+(-?[\d.]+)", text)
+    for _, named, chance in compared:
+        assert float(named) < min(*map(float, chance.split(", ")), *([float(whole[1])] if whole else []))

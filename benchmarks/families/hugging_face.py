@@ -104,11 +104,9 @@ def _chosen(family: str, small: Small) -> tuple[Any, type]:
     kind = CONFIG_MAPPING[family]
     wholes = [(name, CONFIG_MAPPING[name]) for name in names() if kind in CONFIG_MAPPING[name].sub_configs.values()]
     parts = [(getattr(part, "model_type", ""), part) for part in kind.sub_configs.values()]
-    for family, kind in ((family, kind), *wholes, *parts):
-        classes = _models(family, kind)
-        if classes:
-            break
-    else:
+    several = ((name, one, _models(name, one)) for name, one in ((family, kind), *wholes, *parts))
+    family, kind, classes = next((one for one in several if one[2]), (family, kind, []))
+    if not classes:
         raise LookupError("there is no model of this config")
     named = MODEL_MAPPING_NAMES.get(family, ())
     named = (named,) if isinstance(named, str) else named
