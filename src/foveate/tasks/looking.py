@@ -63,8 +63,8 @@ class Looking:
     ) -> LookResult:
         """A look at the model while it reads an input, whose maps are those of a measure (`measured_look.MEASURES`).
 
-        The input is a text, the `Path` of a file, or what a file holds (`File`). Gradients and relevance are those of the score of its answer. Raises UserError where it does not attend, or has
-        no such measure.
+        The input is a text, the `Path` of a file, or what a file holds (`File`). Gradients and relevance are those of
+        the score of its answer. Raises UserError where it does not attend, or has no such measure.
         """
         read = self.read(given, max_length)
         target = self._score_of(read) if measure in OF_AN_ANSWER else None
