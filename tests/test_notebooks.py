@@ -11,6 +11,7 @@ from notebook_outputs import digest
 
 sys.path.append(str(Path(__file__).parent / "tasks"))
 
+import test_whisper
 import tiny_bert
 import tiny_folders
 
@@ -40,12 +41,13 @@ def code(path: Path) -> list[str]:
 def small_models(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Folders and a sound that stand for packaged weights and recordings, which are fetched."""
     root = tmp_path_factory.mktemp("models")
-    bert, sound = root / "bert", root / "tone.wav"
+    bert, whisper, sound = root / "bert", root / "whisper", root / "tone.wav"
     bert.mkdir()
+    whisper.mkdir()
     sound.write_bytes(tiny_folders.sound().data)
     folders = {
         "smollm2": tiny_folders.make("llama", root),
-        "whisper-tiny.en": tiny_folders.make("whisper", root),
+        "whisper-tiny.en": test_whisper.write_model(whisper, multilingual=False),
         "minilm": tiny_bert.write_folder(bert),
     }
     SMALL.update({rf'^MODEL = "{name}"': f"MODEL = {str(folder)!r}" for name, folder in folders.items()})
