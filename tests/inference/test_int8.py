@@ -46,7 +46,8 @@ def test_one_row_is_as_in_a_batch() -> None:
     with torch.no_grad():
         together = layer(x)
         for row, wanted in zip(x, together, strict=True):
-            assert (layer(row) - wanted).norm() < 0.02 * wanted.norm()
+            # Without products of 8 bits, inputs have 7: steps are twice as large.
+            assert (layer(row) - wanted).norm() < (0.04 if layer._reduced else 0.02) * wanted.norm()
         assert torch.equal(layer(torch.zeros(1, 65))[0], layer.bias)
 
 

@@ -1,5 +1,7 @@
 """Transformers whose weights are made by other rules than the softmax."""
 
+from dataclasses import MISSING, fields
+
 import pytest
 import torch
 
@@ -7,7 +9,7 @@ import foveate
 from foveate import models
 from foveate.errors import UserError
 from foveate.inference.cpu import optimize_for_cpu
-from foveate.interop.keys import bart
+from foveate.interop.public_folder import layout_for
 from foveate.nn import MultiHeadAttention
 from foveate.nn.named_weighings import WEIGHINGS
 
@@ -36,7 +38,14 @@ def test_every_way_to_make_weights_of_scores(name: str) -> None:
         torch.testing.assert_close(optimized(source, lengths, target).logits, whole, rtol=0, atol=1e-4)
 
 
-def test_other_weights_have_no_public_layout() -> None:
-    config = models.config_class("transformer")(src_vocab=11, tgt_vocab=11, weights="entmax")
-    with pytest.raises(UserError, match="has the weights entmax"):
-        bart.write_config(config)
+@pytest.mark.parametrize("family", ["bert", "detr", "gpt", "llama", "transformer", "vit", "xlnet"])
+@pytest.mark.parametrize("field", ["weights", "mixing", "split"])
+def test_what_other_libraries_lack_has_no_public_layout(family: str, field: str) -> None:
+    kind = models.config_class(family)
+    learned = {part.name: 11 for part in fields(kind) if part.default is MISSING}
+    if field not in {part.name for part in fields(kind)}:
+        assert field == "mixing"  # of models that read from left to right
+        return
+    value = {"weights": "entmax", "mixing": "retention", "split": True}[field]
+    with pytest.raises(UserError, match=f"this model has the {field} {value}"):
+        layout_for(family, kind(**learned, **{field: value}))

@@ -1,4 +1,4 @@
-"""All models in small: every preset, and each of its fields that offers a choice at every value it offers.
+"""All models in small: every preset, and every value of each field of its family that offers a choice.
 
 A new preset, family or choice is tested by being there.
 """
@@ -16,6 +16,7 @@ from foveate import models
 from foveate.attention import Monotonic
 from foveate.contracts import Generator
 from foveate.models.idle_settings import idle_settings
+from foveate.models.text.causal_language_model import CausalLanguageModelConfig
 from foveate.models.vision.detr import DETR
 from foveate.models.vision.vit import ViTConfig
 from foveate.nn import DeformableAttention, DeformableDecoder, FeatureMapAttention, PlaceProposals, Proposals
@@ -308,19 +309,44 @@ class Variant:
 
 @cache
 def variants() -> tuple[Variant, ...]:
-    """All of them, each configuration once."""
+    """Every preset, and every value of every choice, in the presets that have it by turns; each configuration once.
+
+    Language models whose pages are configs take turns together, other presets with those of their family.
+    """
     found: dict[str, Variant] = {}
+    groups: dict[Any, list[str]] = {}
     for preset in PRESETS.values():
-        if preset.family in ELSEWHERE:
-            continue
-        changes: list[tuple] = [()]
-        for part in fields(models.config_class(preset.family)) if preset.name not in AS_THEY_ARE else ():
-            kind = field_types(models.config_class(preset.family))[part.name]
-            options = get_args(kind) if get_origin(kind) is Literal else (False, True) if kind is bool else ()
-            changes += [((part.name, option),) for option in options]
-        for change in changes:
-            variant = Variant(preset.name, change)
-            refused = getattr(variant.config, "maxout", None) and dict(change).keys() & {"tie", "score_from"}
-            if not refused and not dict(change).keys() & idle_settings(variant.config).keys():
+        if preset.family not in ELSEWHERE:
+            found.setdefault(repr(Variant(preset.name).config), Variant(preset.name))
+            kind = models.config_class(preset.family)
+            group = CausalLanguageModelConfig if issubclass(kind, CausalLanguageModelConfig) else kind
+            groups.setdefault(group, []).append(preset.name)
+    for kind, names in groups.items():
+        free = [name for name in names if name not in AS_THEY_ARE]
+        for number, change in enumerate(_changes(kind) if free else ()):
+            turns = [*free[number % len(free) :], *free[: number % len(free)]]
+            variant = next(filter(_acts, (Variant(name, (change,)) for name in turns)), None)
+            if variant is not None:
                 found.setdefault(repr(variant.config), variant)
     return tuple(found.values())
+
+
+def _changes(kind: Any) -> list[tuple[str, Any]]:
+    """All values of all fields of a config that offer a choice."""
+    kinds = field_types(kind)
+    options = {
+        part.name: get_args(kinds[part.name])
+        if get_origin(kinds[part.name]) is Literal
+        else (False, True) * (kinds[part.name] is bool)
+        for part in fields(kind)
+    }
+    return [(name, option) for name, values in options.items() for option in values]
+
+
+def _acts(variant: Variant) -> bool:
+    """Whether the change is one of the preset, which allows it, and does something."""
+    changed, config = dict(variant.changed), variant.config
+    if getattr(config, "maxout", None) and changed.keys() & {"tie", "score_from"}:
+        return False
+    same = all(getattr(Variant(variant.preset).config, name) == value for name, value in changed.items())
+    return not same and not changed.keys() & idle_settings(config).keys()

@@ -12,6 +12,7 @@ from foveate.attention.grid_biases import (
 from foveate.attention.grid_masks import grid_window
 from foveate.attention.hooks import intercept
 from foveate.attention.length_masks import left_padding, padding, same_text, segments
+from foveate.attention.linear import Fading, Features, Linear, RandomFeatures, corrected, fading, positive, taylor
 from foveate.attention.masks import Mask, around, causal, window
 from foveate.attention.memory import Memory, RowGroups, assign_rows
 from foveate.attention.monotonic import Monotonic
@@ -35,13 +36,17 @@ __all__ = [
     "Distances",
     "Entmax",
     "Dot",
+    "Fading",
+    "Features",
     "Gaussian",
     "Hard",
+    "Linear",
     "LinearDistance",
     "Mask",
     "Memory",
     "Monotonic",
     "PointScore",
+    "RandomFeatures",
     "RelativeEncoding",
     "RelativeGridKeys",
     "RelativeGridPosition",
@@ -63,6 +68,8 @@ __all__ = [
     "attend",
     "attend_full",
     "by_rank",
+    "corrected",
+    "fading",
     "causal",
     "grid_places",
     "grid_window",
@@ -71,7 +78,9 @@ __all__ = [
     "padding",
     "point_queries",
     "same_text",
+    "positive",
     "segments",
+    "taylor",
     "assign_rows",
     "sinusoidal",
     "sinusoidal_grid",

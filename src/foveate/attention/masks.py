@@ -87,6 +87,14 @@ def around(centres: Float[Tensor, "... T"], radius: float) -> Mask:
     return _Around(centres, radius)
 
 
+def causal_part(mask: Mask | None) -> tuple["Causal | None", Mask | None]:
+    """A mask as the causal one in it and all others, None where there is none."""
+    parts = mask.parts if isinstance(mask, _All) else () if mask is None else (mask,)
+    steps = next((part for part in parts if isinstance(part, Causal)), None)
+    others = tuple(part for part in parts if part is not steps)
+    return steps, None if not others else others[0] if len(others) == 1 else _All(others)
+
+
 @dataclass(frozen=True)
 class Causal(Mask):
     """See `causal`."""

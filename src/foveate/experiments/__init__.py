@@ -29,6 +29,10 @@ COMPARISONS = {
         "foveate.experiments.vanishing",
         "how far back gradients reach: recurrent networks, gates, attention; by distance and length",
     ),
+    "mechanisms": (
+        "foveate.experiments.mechanisms",
+        "softmax, sigmoid, sparse weights, linear attention, retention, delta rule, Mamba-2: what each learns",
+    ),
     "scores": ("foveate.experiments.scores", "scores of attention: time, memory, what a layer learns with each"),
     "positions": (
         "foveate.experiments.positions",

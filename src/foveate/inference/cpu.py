@@ -74,8 +74,9 @@ def optimize_for_cpu(model: nn.Module, precision: Precision = "float32") -> nn.M
     pack_convolutions(model)
     layer: Callable[[nn.Linear], nn.Module] = OneDNNInt8Linear if precision == "int8" else PackedLinear
     for part in model.modules():
-        if isinstance(part, (TransformerBlock, DecoderBlock)) and isinstance(part.self.query, nn.Linear):
-            part.self = JointSelfAttention(part.self)
+        attention = part.self if isinstance(part, (TransformerBlock, DecoderBlock)) else None
+        if isinstance(attention, MultiHeadAttention) and isinstance(attention.query, nn.Linear):
+            part.self = JointSelfAttention(attention)
     for module in list(model.modules()):
         for name, child in module.named_children():
             if (

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate.errors import UserError
-from foveate.interop.layout import HEAD_FIELDS, require_defaults
+from foveate.interop.layout import require_defaults, require_public
 from foveate.models.text.transformer import TransformerConfig
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu-tanh": "GELUTanh", "silu": "SWISH"}
@@ -30,7 +30,8 @@ def write_translator(
     """
     specs = importlib.import_module("ctranslate2.specs")
     config: Any = model.config
-    require_defaults(config, TransformerConfig(src_vocab=1, tgt_vocab=1), HEAD_FIELDS, "CTranslate2's Transformer")
+    require_public(config, "CTranslate2's Transformer")
+    require_defaults(config, TransformerConfig(src_vocab=1, tgt_vocab=1), ("window",), "CTranslate2's Transformer")
     if config.positions == "relative":
         raise UserError("CTranslate2's Transformer has no relative positions of this kind: train with other ones")
     spec = specs.TransformerSpec.from_config(

@@ -44,8 +44,16 @@ class Layout:
     """The class of transformers that reads the sounds of such a model; empty for one that reads none."""
 
 
-HEAD_FIELDS = ("window", "split", "head_widths")
+NOT_PUBLIC = ("split", "head_widths", "weights", "mixing")
 """Fields of configs that no public layout has."""
+
+
+def require_public(config: Any, public: str) -> None:
+    """UserError, in one line, for a config with attention that no other library has."""
+    usual = {part.name: part.default for part in fields(config) if part.name in NOT_PUBLIC}
+    for name, plain in usual.items():
+        if (own := getattr(config, name)) != plain:
+            raise UserError(f"this model has the {name} {own}, but {public} {plain}: it has no public layout")
 
 
 def require_defaults(config: Any, plain: Any, names: Iterable[str], public: str) -> None:

@@ -17,7 +17,7 @@ from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import read_json, written
 from foveate.interop.key_map import KeyMap
-from foveate.interop.layout import Layout, label_names
+from foveate.interop.layout import Layout, label_names, require_public
 from foveate.interop.timm_config import as_transformers, is_timm
 from foveate.interop.weight_files import WHOLE, refuse_adapters, weight_files
 from foveate.nn import skip_init
@@ -201,6 +201,7 @@ def layout_for(family: str, config: Any = None) -> Layout:
         raise UserError(f"transformers has no model like a {family}: it has no public layout to write")
     if config is None:
         return own[0]
+    require_public(config, f"the {family} of transformers")
     own = [layout for layout in own if layout.holds(config)] or own
     return next((layout for layout in own if _holds(layout, config)), own[0])
 

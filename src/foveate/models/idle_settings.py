@@ -46,6 +46,14 @@ RULES = (
     *(IdleRule(name, "window", idle=(None,)) for name in ("window_every", "window_layers", "window_rotary_base")),
     IdleRule("window_every", "window_layers", acts=(None,)),
     *(IdleRule(f"rotary_{name}", "positions", acts=("rotary",)) for name in ("width", "base", "scaling", "layers")),
+    *(
+        IdleRule(name, "mixing", acts=("attention",))
+        for name in ("key_value_heads", "head_width", "split", "head_widths", "weights", "attention_dropout")
+    ),
+    *(
+        IdleRule(name, "mixing", acts=("attention",))
+        for name in ("attention_bias", "query_key_norm", "score_scale", "score_cap", "window")
+    ),
     IdleRule("one_norm", "parallel", acts=(True,)),
     *(IdleRule(name, "head", acts=("words",)) for name in ("output_bias", "logit_cap")),
     IdleRule("first_norm", "norm", acts=("pre",)),

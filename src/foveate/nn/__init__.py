@@ -31,7 +31,7 @@ from foveate.nn.feature_map_attention import FeatureMapAttention
 from foveate.nn.feature_maps import FeatureMaps
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.fully_connected import FullyConnectedHead
-from foveate.nn.heads import HeadFields, HeadSizes, attention_layer
+from foveate.nn.heads import HeadFields, HeadSizes, attention_layer, stack_heads
 from foveate.nn.hybrid_encoder import HybridEncoder
 from foveate.nn.image_positions import coordinate_waves, grid_positions, inside_images
 from foveate.nn.init import (
@@ -67,6 +67,7 @@ from foveate.nn.recurrent_decoders import (
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import GridRotary, Rotary, Rotation
+from foveate.nn.running import Running, RunningLayer, running_layer
 from foveate.nn.sentence_vectors import FirstState, SentenceReader, SentenceWriter
 from foveate.nn.stack import StackConfig, TransformerStack
 from foveate.nn.window_attention import WindowAttention
@@ -116,6 +117,10 @@ __all__ = [
     "GatedFeedForward",
     "GridRotary",
     "HeadFields",
+    "Running",
+    "RunningLayer",
+    "running_layer",
+    "stack_heads",
     "HeadSizes",
     "LearnedPositions",
     "LearnedQueries",

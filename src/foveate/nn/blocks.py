@@ -11,6 +11,7 @@ from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.feedforward import FeedForward
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import Rotation
+from foveate.nn.running import Running, RunningLayer
 
 Residuals = Callable[[], Residual]
 """Makes the residual connection of one layer of a block."""
@@ -19,7 +20,9 @@ Residuals = Callable[[], Residual]
 class TransformerBlock(nn.Module):
     """Self-attention, then a feed-forward layer."""
 
-    def __init__(self, attention: MultiHeadAttention, feedforward: FeedForward, residual: Residuals) -> None:
+    def __init__(
+        self, attention: MultiHeadAttention | RunningLayer, feedforward: FeedForward, residual: Residuals
+    ) -> None:
         super().__init__()
         self.self = attention
         self.feedforward = feedforward
@@ -31,7 +34,7 @@ class TransformerBlock(nn.Module):
         x: Float[Tensor, "B T C"],
         mask: Mask | Tensor | None = None,
         bias: Bias | None = None,
-        past: Memory | None = None,
+        past: Memory | Running | None = None,
         rotation: Rotation | None = None,
         positions: Float[Tensor, "... T C"] | None = None,
     ) -> Float[Tensor, "B T C"]:
@@ -50,7 +53,11 @@ class ParallelBlock(TransformerBlock):
     """
 
     def __init__(
-        self, attention: MultiHeadAttention, feedforward: FeedForward, residual: Residuals, one_norm: bool = False
+        self,
+        attention: MultiHeadAttention | RunningLayer,
+        feedforward: FeedForward,
+        residual: Residuals,
+        one_norm: bool = False,
     ) -> None:
         super().__init__(attention, feedforward, residual)
         self.norm = self.around_self.norm if one_norm else None
@@ -62,7 +69,7 @@ class ParallelBlock(TransformerBlock):
         x: Float[Tensor, "B T C"],
         mask: Mask | Tensor | None = None,
         bias: Bias | None = None,
-        past: Memory | None = None,
+        past: Memory | Running | None = None,
         rotation: Rotation | None = None,
         positions: Float[Tensor, "... T C"] | None = None,
     ) -> Float[Tensor, "B T C"]:

@@ -1,11 +1,11 @@
 """What heads read and how far they look: fields that the configs of Transformers share, and the layer they decide."""
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from foveate.attention import Selection
 from foveate.errors import at_least
 from foveate.nn.attention import MultiHeadAttention
+from foveate.nn.named_weighings import WEIGHINGS, WeighingName
 
 
 @dataclass(kw_only=True)
@@ -18,6 +18,9 @@ class HeadFields:
     """Width of each head, one for each of `heads`, where they are unequal; by default width / heads each."""
     window: int | None = None
     """Self-attention sees at most this many positions away, on a grid this many rows and columns; by default all."""
+    weights: WeighingName = "softmax"
+    """How scores become weights: sigmoid decides each key by itself (Ramapuram et al. 2024); sparsemax (Martins and
+    Astudillo 2016) and entmax, between it and the softmax (Peters et al. 2019), leave out most keys."""
 
     def __post_init__(self) -> None:
         at_least(0, "window", 0 if self.window is None else self.window)
@@ -33,10 +36,21 @@ class HeadSizes(Protocol):
     heads: int
     split: bool
     head_widths: tuple[int, ...] | None
+    weights: WeighingName
 
 
-def attention_layer(sizes: HeadSizes, dropout: float = 0.0, select: Selection | None = None) -> MultiHeadAttention:
+def stack_heads(sizes: HeadSizes) -> dict[str, Any]:
+    """The fields of a stack that decide its attention layers, but the width."""
+    return {name: getattr(sizes, name) for name in ("heads", "split", "head_widths", "weights")}
+
+
+def attention_layer(sizes: HeadSizes, dropout: float = 0.0) -> MultiHeadAttention:
     """Attention whose input and source are as wide as the model."""
     return MultiHeadAttention(
-        sizes.width, sizes.heads, dropout=dropout, split=sizes.split, head_widths=sizes.head_widths, select=select
+        sizes.width,
+        sizes.heads,
+        dropout=dropout,
+        split=sizes.split,
+        head_widths=sizes.head_widths,
+        select=WEIGHINGS[sizes.weights],
     )

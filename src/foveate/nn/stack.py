@@ -17,11 +17,13 @@ from foveate.nn.blocks import ParallelBlock, TransformerBlock
 from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.heads import HeadFields
+from foveate.nn.named_weighings import WEIGHINGS
 from foveate.nn.norms import Norm, norm
 from foveate.nn.positions import position_encoding
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import Rotary, RotaryScaling, Rotation
+from foveate.nn.running import Running, RunningLayer
 
 
 @dataclass(kw_only=True)
@@ -115,10 +117,13 @@ class TransformerStack(nn.Module):
     blocks: Iterable[TransformerBlock]
 
     def __init__(
-        self, config: StackConfig, distances: Any = None, attention: Callable[..., MultiHeadAttention] | None = None
+        self,
+        config: StackConfig,
+        distances: Any = None,
+        attention: Callable[..., MultiHeadAttention | RunningLayer] | None = None,
     ) -> None:
-        """`distances` is what all blocks are given as their bias, and `attention` makes their self-attention; by
-        default both are those of the config."""
+        """`distances` is what all blocks are given as their bias, and `attention` makes their self-attention or what
+        stands in its place; by default both are those of the config."""
         super().__init__()
         _check(config)
         self.window = config.window
@@ -155,7 +160,7 @@ class TransformerStack(nn.Module):
         x: Float[Tensor, "B T E"],
         mask: Mask | Tensor | None = None,
         places: Int[Tensor, "P T"] | None = None,
-        past: list[Memory] | None = None,
+        past: Sequence[Memory | Running] | None = None,
         biases: Sequence[Bias] = (),
         rotation: Rotation | None = None,
     ) -> Float[Tensor, "B T C"]:
@@ -190,7 +195,7 @@ class TransformerStack(nn.Module):
             x = block(x, seen, own, past[number] if past else None, turned if turns else None)
         return self.norm(x)
 
-    def memories(self, x: Float[Tensor, "B T C"], expected: int = 0) -> list[Memory]:
+    def memories(self, x: Float[Tensor, "B T C"], expected: int = 0) -> list[Memory | Running]:
         """An empty past of rows like those of x, with room for `expected` positions."""
         return [block.self.memory(x[:, :0], expected) for block in self.blocks]
 
@@ -232,7 +237,7 @@ def _score(config: StackConfig) -> Score | None:
     return score if config.score_cap is None else SoftCapped(score, config.score_cap)
 
 
-def _block(config: StackConfig, attend: Callable[..., MultiHeadAttention] | None) -> TransformerBlock:
+def _block(config: StackConfig, attend: Callable[..., MultiHeadAttention | RunningLayer] | None) -> TransformerBlock:
     usual = RelativeAttention if config.positions == "relative-projected" else MultiHeadAttention
     attention = (attend or usual)(
         config.width,
@@ -247,6 +252,7 @@ def _block(config: StackConfig, attend: Callable[..., MultiHeadAttention] | None
         score=_score(config),
         norm=None if config.query_key_norm is None else _norm(config),
         norm_across=config.query_key_norm == "across",
+        select=WEIGHINGS[config.weights],
     )
     dropout = config.dropout if config.activation_dropout is None else config.activation_dropout
     layer = GatedFeedForward if config.gated else FeedForward

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Bias, Mask, Memory, RelativeEncoding, ScaledDot, SegmentEncoding, attend
+from foveate.attention import Bias, Mask, Memory, RelativeEncoding, ScaledDot, SegmentEncoding, Selection, Soft, attend
 from foveate.errors import UserError
 from foveate.nn.attention import head_projection, split_heads
 from foveate.nn.blocks import Residuals
@@ -45,12 +45,13 @@ class Stream(nn.Module):
 
     attends = True
 
-    def __init__(self, dropout: float) -> None:
+    def __init__(self, dropout: float, select: Selection) -> None:
         super().__init__()
-        self.dropout = dropout
+        self.dropout, self.select = dropout, select
 
     def forward(self, queries: Tensor, memory: Memory, mask: Mask | None, bias: Bias) -> Float[Tensor, "B H T D"]:
-        return attend(queries, memory, mask=mask, bias=bias, dropout=self.dropout if self.training else 0.0)
+        dropout = self.dropout if self.training else 0.0
+        return attend(queries, memory, mask=mask, bias=bias, select=self.select, dropout=dropout)
 
 
 class TwoStreamAttention(nn.Module):
@@ -58,7 +59,7 @@ class TwoStreamAttention(nn.Module):
 
     The score of query i and key j is `(q_i + u)·k_j + (q_i + v)·r(j - i) + (q_i + w)·s(i, j)`, divided by the root of
     the head width. r projects the waves of a distance, s is one vector if i and j are in the same segment and another
-    one if not. `split` and `head_widths` are those of `MultiHeadAttention`.
+    one if not. `split`, `head_widths` and `select` are those of `MultiHeadAttention`.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class TwoStreamAttention(nn.Module):
         dropout: float = 0.0,
         split: bool = False,
         head_widths: Sequence[int] | None = None,
+        select: Selection | None = None,
     ) -> None:
         super().__init__()
         if head_widths is not None and split:
@@ -88,7 +90,9 @@ class TwoStreamAttention(nn.Module):
             nn.Parameter(torch.zeros(heads, 1, self.head_width)) for _ in range(3)
         )
         self.segments = nn.Parameter(torch.zeros(heads, 2, self.head_width))
-        self.content_stream, self.query_stream = Stream(dropout), Stream(dropout)
+        self.content_stream, self.query_stream = (
+            Stream(dropout, Soft() if select is None else select) for _ in range(2)
+        )
 
     def source(
         self, content: Float[Tensor, "B T C"], waves: Float[Tensor, "L C"], segments: Int[Tensor, "B T"] | None

@@ -12,7 +12,7 @@ from operator import attrgetter
 import torch
 
 from foveate.attention.call import Call
-from foveate.attention.kernels import blocked, eager, points, rows, sdpa
+from foveate.attention.kernels import blocked, chunks, eager, points, rows, sdpa
 from foveate.attention.kernels.precision import in_half, in_single_precision
 from foveate.attention.points import PointScore
 from foveate.attention.selection import Attended, Soft
@@ -38,6 +38,7 @@ NEEDS = {
     "points": "points of feature maps",
     "hidden places": "points of feature maps with a mask",
     "selection": "a selection other than soft",
+    "sums": "linear attention to many keys or from a state, without bias or dropout, its mask causal or of keys",
     "kept weights": "a selection with a state, or with weights that do not follow from the scores",
     "sinks": "sinks in the softmax",
     "bias": "a bias",
@@ -74,8 +75,14 @@ TABLE = (
         frozenset({"points", "score", "many", "sinks", "dropout", "value width", "large"}),
         only=frozenset({"points"}),
     ),
+    Kernel(
+        "chunks",
+        chunks.attend,
+        frozenset({"sums", "selection", "kept weights", "score", "many", "value width", "large"}),
+        only=frozenset({"sums"}),
+    ),
     Kernel("eager", eager.attend, frozenset(NEEDS) - {"large"}),
-    Kernel("blocked", blocked.attend, frozenset(NEEDS) - {"selection", "kept weights", "sinks"}),
+    Kernel("blocked", blocked.attend, frozenset(NEEDS) - {"selection", "sums", "kept weights", "sinks"}),
     Kernel("rows", rows.attend, frozenset(NEEDS) - {"points", "hidden places", "kept weights"}),
 )
 
@@ -90,6 +97,7 @@ def needs(call: Call) -> set[str]:
     most = 2 * FEW_QUERIES if call.keys.mT.is_contiguous() else FEW_QUERIES
     few = few_keys if learning else not in_half(call) and (few_keys or call.queries.shape[-2] <= most)
     other = not isinstance(call.select, Soft)
+    full = call.full and call.state is None  # whoever passes a state wants the next one
     has = {
         "many": not few or not on_cpu,
         "points": isinstance(call.score, PointScore),
@@ -97,14 +105,15 @@ def needs(call: Call) -> set[str]:
         "score": call.score.scale(call.queries.shape[-1]) is None,
         "selection": other,
         "kept weights": other and (call.select.keeps_weights or call.state is not None),
+        "sums": other and (not few or call.state is not None) and chunks.serves(call),
         "sinks": call.select.sinks is not None,
         "bias": call.bias is not None,
         "bias gradient": grad and any(map(_requires_grad, bias_tensors)),
         "dropout": call.dropout > 0,
         "value width": call.values.shape[-1] != call.keys.shape[-1],
-        "log-sum-exp": call.full and on_cpu,
-        "log-sum-exp elsewhere": call.full and not on_cpu,
-        "log-sum-exp gradient": call.full and learning,
+        "log-sum-exp": full and on_cpu,
+        "log-sum-exp elsewhere": full and not on_cpu,
+        "log-sum-exp gradient": full and learning,
         "large": call.numbers > max(LARGE, call.queries.numel() + call.keys.numel() + call.values.numel()),
     }
     return set(filter(has.get, has))

@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, KeyMap
-from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, require_defaults
 from foveate.models.speech.audio_transformer import AudioTransformerConfig
 
 _BODY = "audio_spectrogram_transformer."
@@ -85,7 +85,7 @@ def read_config(values: Mapping[str, Any], where: str) -> AudioTransformerConfig
 def write_config(config: AudioTransformerConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for what transformers does not have."""
     plain = AudioTransformerConfig(2, config.bands, config.frames)
-    require_defaults(config, plain, HEAD_FIELDS, "transformers' AST")
+    require_defaults(config, plain, ("window",), "transformers' AST")
     return {
         "model_type": "audio-spectrogram-transformer",
         "architectures": ["ASTForAudioClassification"],

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, KeyMap, Same, WithFirstAxis
-from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, require_defaults
 from foveate.models.text.transformer import TransformerConfig
 
 _LEARNED = {"positions": "learned", "position_offset": 2, "input_norm": True}
@@ -166,7 +166,7 @@ def read_config(values: Mapping[str, Any], where: str) -> TransformerConfig:
 def write_config(config: TransformerConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
     plain = TransformerConfig(src_vocab=1, tgt_vocab=1)
-    require_defaults(config, plain, (*HEAD_FIELDS, "weights"), "transformers' encoder-decoder")
+    require_defaults(config, plain, ("window",), "transformers' encoder-decoder")
     kind = _kind(config)
     if kind is None:
         raise UserError(

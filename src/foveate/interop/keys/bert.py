@@ -10,7 +10,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, JoinedTransposed, KeyMap
-from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, require_defaults
 from foveate.models.text.bert import BertConfig
 
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu-tanh", "relu": "relu", "silu": "silu"}
@@ -191,7 +191,7 @@ _PLAIN: dict[str, dict[str, Any]] = {
 
 _AS_IN_THE_PAPER = (
     *("positions", "norm", "norm_kind", "position_join", "input_norm", "bias", "gated", "parallel"),
-    *(*HEAD_FIELDS, "key_value_heads", "head_width", "layer_scale", "label_layer", "head_bias"),
+    *("window", "key_value_heads", "head_width", "layer_scale", "label_layer", "head_bias"),
 )
 """Fields that must have their defaults in a model of transformers."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from foveate.errors import UserError, show_value
 from foveate.interop.key_map import Entry, JoinedByHead, KeyMap, Same, Transform
 from foveate.interop.keys.bert import ACTIVATIONS, KINDS, LEGACY_WORDS, OTHER_HEADS, WRITTEN, tied_words
-from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, require_defaults
 from foveate.models.text.deberta import DebertaConfig
 
 _HEADS: dict[str, dict[str, str]] = {
@@ -36,7 +36,7 @@ _TERMS = {"c2p": "to_position", "p2c": "from_position"}
 
 _AS_IN_THE_PAPER = (
     *("norm", "norm_kind", "position_join", "input_norm", "bias", "gated", "parallel", "input_width", "first_norm"),
-    *(*HEAD_FIELDS, "key_value_heads", "head_width", "layer_scale", "label_layer", "head_bias", "position_offset"),
+    *("window", "key_value_heads", "head_width", "layer_scale", "label_layer", "head_bias", "position_offset"),
     *("distance_buckets", "pooling"),
 )
 """Fields that must have their defaults in a model of transformers."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, JoinedTransposed, KeyMap
-from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, causal_class, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_defaults
 from foveate.models.text.gpt import GPTConfig
 
 LINEAR = {"self.output": "attn.c_proj", "feedforward.inner": "mlp.c_fc", "feedforward.outer": "mlp.c_proj"}
@@ -18,7 +18,7 @@ _ACTIVATIONS = {"gelu_new": "gelu-tanh", "gelu_pytorch_tanh": "gelu-tanh", "relu
 _GPT1_ACTIVATIONS = {"gelu": "gelu-tanh", "relu": "relu", "silu": "silu"}
 GPT2_ACTIVATIONS = {**_ACTIVATIONS, "gelu": "gelu"}
 
-_AS_IN_THE_PAPER = (*HEAD_FIELDS, "head_width", "layer_scale", "position_join", "position_offset", "input_norm")
+_AS_IN_THE_PAPER = ("window", "head_width", "layer_scale", "position_join", "position_offset", "input_norm")
 """Fields that must have their defaults in a model of transformers, beside those that `write_config` names."""
 
 HEADS = {"words": "lm_head", "text": "score", "tokens": "classifier"}

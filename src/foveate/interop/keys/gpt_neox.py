@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, JoinedByHead, KeyMap
-from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, causal_class, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, causal_class, require_defaults
 from foveate.interop.rotary_fields import read_rotary, read_share, write_rotary
 from foveate.models.text.gpt_neox import GPTNeoXConfig
 
@@ -70,7 +70,7 @@ def write_config(config: GPTNeoXConfig) -> dict[str, Any]:
     plain = config.positions == "rotary" and not config.gated and config.norm_kind == "layer"
     if not plain or not config.bias or config.head_width or config.key_value_heads not in (None, config.heads):
         raise UserError("only a GPT-NeoX with rotary positions, plain attention and layer norms has a public layout")
-    fields = (*HEAD_FIELDS, "layer_scale", "input_norm")
+    fields = ("window", "layer_scale", "input_norm")
     require_defaults(config, GPTNeoXConfig(vocabulary=1), fields, "transformers' GPT-NeoX")
     share = (config.rotary_width or config.width // config.heads) / (config.width // config.heads)
     activations = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}

@@ -7,7 +7,7 @@ from typing import Any
 from foveate.errors import UserError, show_value
 from foveate.interop.key_map import Entry, Joined, KeyMap, Same, Transform
 from foveate.interop.keys.bert import ACTIVATIONS, KINDS, WRITTEN, tied_words
-from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, require_defaults
 from foveate.interop.rotary_fields import read_rotary
 from foveate.models.text.bert import BertConfig
 
@@ -124,7 +124,7 @@ def write_config(config: BertConfig) -> dict[str, Any]:
     if config.head not in WRITTEN:
         raise UserError(f"a ModernBERT with the head {config.head} is not written in the public layout")
     plain = BertConfig(vocabulary=1, **_PLAIN)  # type: ignore[arg-type]
-    own = (*_OTHERS, *(name for name in HEAD_FIELDS if name != "window"), "key_value_heads", "head_width", "parallel")
+    own = (*_OTHERS, "key_value_heads", "head_width", "parallel")
     require_defaults(config, plain, (*own, "layer_scale", "input_norm", "input_width"), "transformers' ModernBERT")
     if config.window is None or config.window_layers is None:
         raise UserError("transformers' ModernBERT has windows, but this one none")

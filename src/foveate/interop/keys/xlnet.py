@@ -11,7 +11,7 @@ from torch import Tensor
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, KeyMap, Same, Transform
-from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, require_defaults
 from foveate.models.text.xlnet import XLNetConfig
 
 _PROJECTIONS = {"query": "q", "key": "k", "value": "v", "distance": "r"}
@@ -141,7 +141,7 @@ def read_config(values: Mapping[str, Any], where: str) -> XLNetConfig:
 
 def write_config(config: XLNetConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for a model with a window, split or unequal heads."""
-    require_defaults(config, XLNetConfig(vocabulary=1), HEAD_FIELDS, "transformers' XLNet")
+    require_defaults(config, XLNetConfig(vocabulary=1), ("window",), "transformers' XLNet")
     kinds = {head: name for name, head in LAYOUT.architectures.items()}
     return {
         "model_type": "xlnet",

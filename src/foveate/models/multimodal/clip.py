@@ -18,7 +18,14 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.models.multimodal.image_places import ImagePlaces
 from foveate.models.vision.image_encoder import Backbone
-from foveate.nn import HeadFields, MultiHeadAttention, StackConfig, TransformerStack, initialize_language_model
+from foveate.nn import (
+    HeadFields,
+    MultiHeadAttention,
+    StackConfig,
+    TransformerStack,
+    initialize_language_model,
+    stack_heads,
+)
 
 
 @dataclass
@@ -59,9 +66,7 @@ class CLIP(nn.Module):
         self.reader = TransformerStack(
             StackConfig(
                 width=config.width,
-                heads=config.heads,
-                split=config.split,
-                head_widths=config.head_widths,
+                **stack_heads(config),
                 window=config.window,
                 feedforward=4 * config.width,
                 layers=config.layers,

@@ -29,6 +29,7 @@ from foveate.nn import (
     decoder_block,
     initialize,
     position_encoding,
+    stack_heads,
     tie_output,
 )
 from foveate.nn.encoder_decoder import EncoderDecoder
@@ -141,9 +142,9 @@ USUAL_LENGTH = 24
 
 
 def _encoder(config: TransformerCaptionerConfig) -> TransformerStack:
-    heads = ("heads", "split", "head_widths")
-    sizes = {name: getattr(config, name) for name in ("width", *heads, "feedforward", "norm", "activation", "dropout")}
-    return TransformerStack(StackConfig(**sizes, layers=config.encoder_layers or 0, positions="none"))
+    sizes = {name: getattr(config, name) for name in ("width", "feedforward", "norm", "activation", "dropout")}
+    layers = config.encoder_layers or 0
+    return TransformerStack(StackConfig(**sizes, **stack_heads(config), layers=layers, positions="none"))
 
 
 MODEL, CONFIG = TransformerCaptioner, TransformerCaptionerConfig

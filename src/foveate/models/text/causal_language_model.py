@@ -4,6 +4,7 @@ GPT, GPT-NeoX and Llama differ only in the parts of their stack, so their pages 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -16,10 +17,12 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, one_of
 from foveate.nn import (
+    Running,
     StackConfig,
     TransformerStack,
     initialize_language_model,
     longest_sequence,
+    running_layer,
     text_vector,
     tie_output,
 )
@@ -36,6 +39,10 @@ class CausalLanguageModelConfig(StackConfig):
     """Size of the vocabulary."""
     norm: Literal["post", "pre", "output", "sandwich"] = "pre"
     activation_dropout: float | None = 0.0
+    mixing: Literal["attention", "linear", "retention", "gated-delta", "mamba-2"] = "attention"
+    """What looks at earlier places: attention, or a layer with a state of fixed size. Linear attention (Katharopoulos
+    et al. 2020), one that forgets (retention, Sun et al. 2023) or replaces (gated delta rule, Yang et al. 2024), or a
+    state space (Mamba-2, Dao and Gu 2024)."""
     tie: bool = True
     """Use the embeddings as the weights of the output layer too."""
     scale_embeddings: bool = False
@@ -56,9 +63,9 @@ class CausalLanguageModelConfig(StackConfig):
 
 @dataclass
 class TextState:
-    """The text so far of each row: keys and values of every block."""
+    """The text so far of each row: keys and values, or the state, of every block."""
 
-    past: list[Memory]
+    past: list[Memory | Running]
     padding: Int[Tensor, "R"] | None
     """Columns before each row's first token; None if no row has any."""
     added: Float[Tensor, "R 1 C"] | None = None
@@ -84,7 +91,8 @@ class CausalLanguageModel(nn.Module):
         one_of("head", config.head, ("words", "text", "tokens"))
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.width)
-        self.stack = TransformerStack(config)
+        layer = None if config.mixing == "attention" else partial(running_layer, config.mixing)
+        self.stack = TransformerStack(config, attention=layer)
         self.output = self.output_layer()
         initialize_language_model(self, config.layers)
         if config.tie and config.head == "words":

@@ -31,7 +31,6 @@ from foveate.nn import (
     word_embeddings,
 )
 from foveate.nn.encoder_decoder import EncoderDecoder
-from foveate.nn.named_weighings import WEIGHINGS, WeighingName
 from foveate.nn.positions import Positioned, Unpositioned
 
 
@@ -65,9 +64,6 @@ class TransformerConfig(HeadFields):
     """Share of attention weights that is dropped in training."""
     activation_dropout: float = 0.0
     """Share of the inner activations of feed-forward layers that is dropped in training."""
-    weights: WeighingName = "softmax"
-    """How scores become weights: sigmoid decides each key by itself (Ramapuram et al. 2024); sparsemax (Martins and
-    Astudillo 2016) and entmax, between it and the softmax (Peters et al. 2019), leave out most keys."""
     positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
     """Positions as sine waves of any length, as a learned table, or as a learned bias for each head and distance."""
     waves: Waves = "interleaved"
@@ -180,7 +176,7 @@ def _positions(config: TransformerConfig) -> tuple[Positioned | Unpositioned, Re
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:
-    return attention_layer(config, config.attention_dropout, WEIGHINGS[config.weights])
+    return attention_layer(config, config.attention_dropout)
 
 
 def _feedforward(config: TransformerConfig) -> FeedForward:

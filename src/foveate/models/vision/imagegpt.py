@@ -12,7 +12,7 @@ from foveate.attention import causal
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
-from foveate.nn import HeadFields, StackConfig, TransformerStack, initialize_language_model
+from foveate.nn import HeadFields, StackConfig, TransformerStack, initialize_language_model, stack_heads
 
 
 @dataclass
@@ -57,9 +57,7 @@ class ImageGPT(nn.Module):
         self.stack = TransformerStack(
             StackConfig(
                 width=config.width,
-                heads=config.heads,
-                split=config.split,
-                head_widths=config.head_widths,
+                **stack_heads(config),
                 window=config.window,
                 feedforward=config.feedforward,
                 layers=config.layers,

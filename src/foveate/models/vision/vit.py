@@ -34,6 +34,7 @@ from foveate.nn import (
     StackConfig,
     TransformerStack,
     initialize,
+    stack_heads,
 )
 
 
@@ -295,9 +296,7 @@ def stack_config(config: ViTConfig) -> StackConfig:
     """Pre-norm blocks; positions of rows and columns, and the window on their grid, are given with the patches."""
     return StackConfig(
         width=config.width,
-        heads=config.heads,
-        split=config.split,
-        head_widths=config.head_widths,
+        **stack_heads(config),
         feedforward=config.feedforward,
         layers=config.layers,
         norm="pre",

@@ -1,0 +1,268 @@
+"""What stands in the place of the softmax, compared at equal budgets: small causal models that differ in nothing else.
+
+Copying, recalling what stood beside a key, and sorting ask for exact places; prose asks for habits of a language. What
+a model of each kind costs is measured beside it, and a map of each is drawn.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int
+from rich.console import Console
+from torch import Tensor, nn
+
+from foveate import models
+from foveate.data.sources import open_source
+from foveate.data.text.documents import Prose
+from foveate.errors import at_least
+from foveate.experiments.comparison import Comparison, DeviceOptions, Table, on_device
+from foveate.experiments.drawing import panels
+from foveate.experiments.measuring import Run, memory, side_by_side
+from foveate.sight import look
+
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "softmax": {},
+    "sigmoid": {"weights": "sigmoid"},
+    "sparsemax": {"weights": "sparsemax"},
+    "entmax": {"weights": "entmax"},
+    "linear attention": {"mixing": "linear"},
+    "retention": {"mixing": "retention"},
+    "gated delta rule": {"mixing": "gated-delta"},
+    "Mamba-2": {"mixing": "mamba-2"},
+}
+"""What is changed of the preset `gpt-tiny`."""
+
+IGNORED = -100
+"""The label of places where nothing is predicted."""
+
+BYTES = 256
+"""The vocabulary of prose."""
+
+HELD_OUT = 20
+"""One paragraph of this many is to test on, where text is given."""
+
+
+@dataclass
+class Mechanisms(DeviceOptions):
+    """Train small causal models with attention of every kind, and with what replaces it, on the same tasks."""
+
+    steps: int = 600
+    """Training steps of each model on each task."""
+    batch: int = 32
+    """Sequences of a batch."""
+    length: int = 24
+    """Tokens to copy or to sort, and pairs to recall."""
+    vocabulary: int = 32
+    """Different tokens."""
+    source: str = "movie-sentences"
+    """Prose by name; see `foveate data`."""
+    data: tuple[Path, ...] = ()
+    """Your own text instead: plain text files, or folders of .txt files."""
+    context: int = 128
+    """Bytes of prose that a model reads at once."""
+    width: int = 64
+    """Width of the models, which have two layers of four heads."""
+    learning_rate: float = 3e-3
+    """The highest learning rate."""
+    long: int = 2048
+    """Tokens of the sequence whose time and memory are measured."""
+    repeats: int = 3
+    """Measurements of each time, of which the median counts."""
+
+
+OPTIONS = Mechanisms
+
+Batch = tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]
+"""Tokens, and the label of each place."""
+
+Draw = Callable[[int], Batch]
+"""Makes a batch of some rows."""
+
+
+@dataclass(frozen=True)
+class MechanismResult:
+    """One mechanism: its scores by task, and its costs."""
+
+    mechanism: str
+    scores: dict[str, float]
+    parameters: int
+    milliseconds: float
+    mebibytes: float | None
+
+
+@on_device
+def run(options: Mechanisms, console: Console) -> Comparison:
+    """Train and test all models. Raises UserError for invalid sizes and for text that is not there."""
+    for name in ("steps", "batch", "repeats"):
+        at_least(1, name, getattr(options, name))
+    for name in ("length", "vocabulary", "context", "long"):
+        at_least(2, name, getattr(options, name))
+    if options.vocabulary < options.length:
+        at_least(options.length, "vocabulary", options.vocabulary)  # so that keys can differ
+    tasks = _tasks(options)
+    times = side_by_side({name: prepare(options, name) for name in MECHANISMS}, options.repeats)
+    results, maps = [], {}
+    for name in MECHANISMS:
+        scores = {}
+        for task, (draw, test, words) in tasks.items():
+            model = _train(options, name, draw, words)
+            scores[task] = _score(task, model, test)
+            if task == "recall":
+                maps[name] = _map(model, test)
+            console.print(f"{name}, {task}: {scores[task]:.2f}", highlight=False)
+        parameters = sum(part.numel() for part in model.parameters())
+        used = memory(prepare, options, name)
+        results.append(
+            MechanismResult(name, scores, parameters, 1000 * times[name], None if used is None else used / 2**20)
+        )
+    return _report(options, results, maps)
+
+
+def _tasks(options: Mechanisms) -> dict[str, tuple[Draw, Draw, int]]:
+    """By name: what trains, what tests, and how many tokens there are."""
+    count, words = options.length, options.vocabulary
+    separator = words
+
+    def copying(rows: int) -> Batch:
+        read = torch.randint(words, (rows, count))
+        return _written(read, read, separator)
+
+    def sorting(rows: int) -> Batch:
+        read = torch.randint(words, (rows, count))
+        return _written(read, read.sort(-1).values, separator)
+
+    def recall(rows: int) -> Batch:
+        keys = torch.rand(rows, words).argsort(-1)[:, :count]
+        values = torch.randint(words, (rows, count))
+        order = torch.rand(rows, count).argsort(-1)
+        asked, known = (
+            torch.stack([keys, values], -1),
+            torch.stack([keys.gather(1, order), values.gather(1, order)], -1),
+        )
+        tokens = torch.cat([asked.flatten(1), torch.full((rows, 1), separator), known.flatten(1)], 1)
+        labels = torch.full_like(tokens, IGNORED)
+        labels[:, 2 * count + 1 :: 2] = known[..., 1]  # the place of each key that is asked for
+        return tokens, labels
+
+    train, test = _prose(options)
+
+    def reading(text: Tensor) -> Draw:
+        def draw(rows: int) -> Batch:
+            starts = torch.randint(len(text) - options.context, (rows, 1))
+            read = text[starts + torch.arange(options.context + 1)]
+            return read[:, :-1], read[:, 1:]
+
+        return draw
+
+    found = {
+        name: (draw, draw, words + 1) for name, draw in (("copying", copying), ("recall", recall), ("sorting", sorting))
+    }
+    return {**found, "prose": (reading(train), reading(test), BYTES)}
+
+
+def _written(read: Tensor, asked: Tensor, separator: int) -> Batch:
+    """What is read, and then written token by token."""
+    tokens = torch.cat([read, torch.full((len(read), 1), separator), asked[:, :-1]], 1)
+    labels = torch.full_like(tokens, IGNORED)
+    labels[:, read.shape[1] :] = asked
+    return tokens, labels
+
+
+def _prose(options: Mechanisms) -> tuple[Int[Tensor, "N"], Int[Tensor, "M"]]:
+    """The bytes to learn from and those to test on."""
+    if options.data:
+        train, test = Prose.from_paths(options.data).held_out(HELD_OUT)
+    else:
+        splits = open_source(options.source, task="language")
+        train, test = splits.train, splits.test
+    found = tuple(torch.tensor([*"\n".join(one.text for one in part).encode()]) for part in (train, test))
+    at_least(options.context + 2, "the number of bytes of the text to test on", len(found[1]))
+    return found
+
+
+def _model(options: Mechanisms, name: str, words: int, length: int) -> nn.Module:
+    torch.manual_seed(options.seed)
+    sizes = {"width": options.width, "heads": 4, "layers": 2, "feedforward": 2 * options.width}
+    return models.create("gpt-tiny", vocabulary=words, max_length=length, dropout=0.0, **sizes, **MECHANISMS[name])
+
+
+def _train(options: Mechanisms, name: str, draw: Draw, words: int) -> nn.Module:
+    model = _model(options, name, words, draw(1)[0].shape[1])
+    torch.manual_seed(options.seed)
+    optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.learning_rate, total_steps=options.steps + 1)
+    for _ in range(options.steps):
+        tokens, labels = draw(options.batch)
+        loss = F.cross_entropy(model(tokens).logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+    return model.eval()
+
+
+@torch.inference_mode()
+def _score(task: str, model: nn.Module, test: Draw, rows: int = 200) -> float:
+    """The share of tokens that are right, in per cent; of prose the bits per byte."""
+    torch.manual_seed(0)
+    tokens, labels = test(rows)
+    logits = model(tokens).logits
+    if task == "prose":
+        return float(F.cross_entropy(logits.flatten(0, 1), labels.flatten())) / torch.tensor(2.0).log().item()
+    asked = labels != IGNORED
+    return 100 * float((logits.argmax(-1) == labels)[asked].float().mean())
+
+
+@torch.inference_mode()
+def _map(model: nn.Module, test: Draw) -> list[list[float]]:
+    """The sizes of the weights of the last layer, the mean over its heads, for one sequence; the largest is 1."""
+    torch.manual_seed(0)
+    with look(model) as sight:
+        model(test(1)[0])
+    weights = [*sight][-1].weights()[0].abs().mean(0)
+    found: list[list[float]] = (weights / weights.max()).tolist()
+    return found
+
+
+def prepare(options: Mechanisms, name: str) -> Run:
+    """A training step of one model on a long sequence, without the optimizer."""
+    model, tokens = _model(options, name, BYTES, options.long), torch.randint(BYTES, (1, options.long))
+
+    def train() -> None:
+        model(tokens).logits.square().mean().backward()
+
+    return train
+
+
+def _report(options: Mechanisms, results: list[MechanismResult], maps: dict[str, Any]) -> Comparison:
+    headings = ["copying, %", "recall, %", "sorting, %", "prose, bits a byte", "parameters", "ms", "MiB"]
+    table = Table(["", *headings])
+    for one in results:
+        scores = (f"{one.scores[task]:.{2 if task == 'prose' else 1}f}" for task in one.scores)
+        used = "" if one.mebibytes is None else f"{one.mebibytes:,.0f}"
+        table.rows.append([one.mechanism, *scores, f"{one.parameters:,}", f"{one.milliseconds:,.0f}", used])
+    columns = 4
+    figure, grid = panels(-(-len(maps) // columns), columns, 2.4, 2.5)
+    for axes, (name, weights) in zip(grid.flat, maps.items(), strict=False):
+        axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
+        axes.set(title=name, xticks=[], yticks=[])
+        axes.grid(visible=False)
+    note = (
+        f"Models of two layers of width {options.width}, {options.steps} steps of {options.batch} sequences on each "
+        f"task, a fixed rate for all. {options.length} tokens of {options.vocabulary} are copied, sorted, or recalled "
+        f"by the key before them; chance is {100 / options.vocabulary:.1f}. Prose is read {options.context} bytes at a "
+        f"time. ms and MiB are those of forward and backward pass over {options.long:,} tokens. The picture shows the "
+        "sizes of the weights of the last layer in recall, the mean over heads."
+    )
+    return Comparison(
+        "What makes weights of scores, and what replaces them",
+        [table],
+        {"": figure},
+        list(map(asdict, results)),
+        [note],
+    )
