@@ -1,7 +1,7 @@
 """What looking costs: a GPT-2 of transformers with 12 layers, random weights, with and without foveate's `look`.
 
     python benchmarks/look.py             # all of it, which takes 13 GB of memory
-    python benchmarks/look.py forward     # one part (15 minutes)
+    python benchmarks/look.py forward     # one part (15 minutes); with --pairs 3, a first impression
 
 The parts are forward, measures, rows, received, long, page, view and explorer.
 
@@ -23,7 +23,7 @@ import importlib.util
 import statistics
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import foveate  # isort: skip, before torch: its threads shall sleep, not spin, while others work on the machine
@@ -116,20 +116,20 @@ def own_model() -> tuple[GPT2LMHeadModel, Tensor]:
     return gpt2()
 
 
-def pairs(environment: dict[str, str]) -> tuple[float, float, float]:
+def pairs(environment: dict[str, str], count: int) -> tuple[float, float, float]:
     """Seconds of a forward pass, of one that is looked at, and the ratio, medians of passes by turns."""
     with process(environment) as without, process(environment) as looking:
-        rounds = range(PAIRS + 1)
+        rounds = range(count + 1)
         times = [(without.submit(passed, plain).result(), looking.submit(passed, looked).result()) for _ in rounds][1:]
     plainly, with_look = (statistics.median(each) for each in zip(*times, strict=True))
     return plainly, with_look, statistics.median(b / a for a, b in times)
 
 
-def forward() -> list[Bound]:
+def forward(count: int = PAIRS) -> list[Bound]:
     bounds = []
     for how, environment in (("as it is", {}), ("keeping what is freed", KEEPING)):
-        without, with_look, ratio = pairs(environment)
-        print(f"forward, glibc {how}: {without:.2f} s, looked at {with_look:.2f} s")
+        without, with_look, ratio = pairs(environment, count)
+        print(f"forward, glibc {how}: {without:.2f} s, looked at {with_look:.2f} s; ratio {ratio:.3f}", flush=True)
         bounds.append((f"time of a forward pass, looked at / not, paired median, glibc {how}", ratio, 1.05))
     kept = 2 * LAYERS * TOKENS * WIDTH * 4 / 2**20
     ratios = []
@@ -224,14 +224,16 @@ NEEDED = {"page": "bertviz", "view": "playwright", "explorer": "playwright"}
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", help=f"one of {', '.join(PARTS)}")
-    asked = parser.parse_args().part
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of passes of the part forward")
+    arguments = parser.parse_args()
+    asked, parts = arguments.part, {**PARTS, "forward": partial(forward, arguments.pairs)}
     if others := [part for part in asked if part not in PARTS]:
         parser.error(f"there is no part {others[0]}: there are {', '.join(PARTS)}")
     chosen = asked or [part for part in PARTS if importlib.util.find_spec(NEEDED.get(part, "foveate"))]
     print(f"GPT-2 of {LAYERS} layers, random weights, {torch.get_num_threads()} threads, torch {torch.__version__}")
     missed = False
     for part in chosen:
-        for what, found, bound in PARTS[part]():
+        for what, found, bound in parts[part]():
             holds = found <= bound  # as NaN is not
             missed |= not holds
             print(f"  {what}: {found:.4g} (bound: {bound:.3g}){'' if holds else '  DOES NOT HOLD'}")

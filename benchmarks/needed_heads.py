@@ -4,16 +4,19 @@
     foveate demo && python benchmarks/needed_heads.py runs/demo/transformer-tiny
 
 Whisper tiny.en comes with a list of its heads that follow the sound (the openai/whisper repository made it by hand).
-They are taken out by `foveate.change`, and beside them as many other heads between text and sound, drawn by chance. The
-translator's heads are taken out one by one. Measured are the errors of what is then written, on the test parts, and the
-log-probability for each token: of what the whole Whisper writes, and of the right translations.
+They are taken out by `foveate.change`, and beside them as many heads between text and sound with the best alignment
+scores on three training sounds, and as many outside of the list, drawn by chance. The translator's heads are taken out
+one by one. Measured are the errors of what is then written, on the test parts, and the log-probability for each token:
+of what the whole Whisper writes, and of the right translations.
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any
 
@@ -66,11 +69,23 @@ def taught(skill: Any, given: Any, right: str) -> Any:
     return replace(read, answer=answer, inputs={**read.inputs, **writes.teach(answer)})
 
 
+def best_by_score(skill: Any, sounds: Sequence[Path], count: int) -> list[Head]:
+    """The heads with the best alignment scores on some sounds."""
+    scores: Counter[Head] = Counter()
+    for path in sounds:
+        looked = skill.look(path)
+        words = next(names for site, (names, _) in looked.tokens.items() if site.endswith("cross"))
+        for site, head, score in looked.sight.roles(words).largest("alignment", count=None):
+            scores[site, head] += score
+    return [head for head, _ in scores.most_common(count)]
+
+
 def whisper(settings: Settings) -> list[dict[str, Any]]:
     """Errors and log-probabilities without the alignment heads, and without others."""
     skill: Any = foveate.load(locate("whisper-tiny.en"))
     writes = skill.processor.writes
-    usable = [one for one in open_prompts("en", print).test if one.seconds <= 30]
+    prompts = open_prompts("en", print)
+    usable = [one for one in prompts.test if one.seconds <= 30]
     examples = usable[: settings.examples]
     reads = [skill.read(read_input(str(one.path), skill.takes), 4096) for one in examples]
     right = [plain_words(one.label).split() for one in examples]
@@ -81,6 +96,8 @@ def whisper(settings: Settings) -> list[dict[str, Any]]:
     generator = torch.Generator().manual_seed(settings.seed)
     chance = [torch.randperm(len(others), generator=generator)[: len(aligned)].tolist() for _ in range(settings.draws)]
     ways: dict[str, list[Head]] = {"all heads": [], f"without the {len(aligned)} alignment heads": aligned}
+    shown = [one.path for one in prompts.train if 3 < one.seconds < 9][:3]
+    ways[f"without the {len(aligned)} best by alignment score"] = best_by_score(skill, shown, len(aligned))
     ways |= {f"without {len(aligned)} others, draw {n}": [others[at] for at in own] for n, own in enumerate(chance, 1)}
     rows = []
     for name, heads in ways.items():

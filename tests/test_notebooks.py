@@ -11,11 +11,13 @@ from notebook_outputs import digest
 
 sys.path.append(str(Path(__file__).parent / "tasks"))
 
+import test_whisper
+import tiny_bert
 import tiny_folders
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 
-assert len(NOTEBOOKS) >= 5
+assert len(NOTEBOOKS) >= 7
 
 WITHOUT_PICTURES = ("exercises",)
 """Notebooks of numbers alone."""
@@ -36,14 +38,27 @@ def code(path: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that stands for the packaged weights of SmolLM2, which are fetched."""
-    folder = tiny_folders.make("llama", tmp_path_factory.mktemp("models"))
-    SMALL[r'^MODEL = "smollm2"'] = f"MODEL = {str(folder)!r}"
-    return folder
+def small_models(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Folders and a sound that stand for packaged weights and recordings, which are fetched."""
+    root = tmp_path_factory.mktemp("models")
+    bert, whisper, sound = root / "bert", root / "whisper", root / "tone.wav"
+    bert.mkdir()
+    whisper.mkdir()
+    sound.write_bytes(tiny_folders.sound().data)
+    folders = {
+        "smollm2": tiny_folders.make("llama", root),
+        "whisper-tiny.en": test_whisper.write_model(whisper, multilingual=False),
+        "minilm": tiny_bert.write_folder(bert),
+    }
+    SMALL.update({rf'^MODEL = "{name}"': f"MODEL = {str(folder)!r}" for name, folder in folders.items()})
+    SMALL[r"^SOUNDS = \[\]"] = f"SOUNDS = [{str(sound)!r}]"
 
 
-SMALL = {r"^STEPS = \d+": "STEPS = 4", r"^TEXTS, WORDS = \d+, \d+": "TEXTS, WORDS = 2, 12"}
+SMALL = {
+    r"^STEPS = \d+": "STEPS = 4",
+    r"^TEXTS, WORDS = \d+, \d+": "TEXTS, WORDS = 2, 12",
+    r"for pair in PAIRS\b": "for pair in PAIRS[:3]",
+}
 """What makes a notebook quick, and lets it run without fetching."""
 
 
@@ -120,7 +135,11 @@ def run_cells(sources: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("name", "count"), [("exercises", 9), ("attention-over-a-picture", 4), ("heads-that-copy", 4)])
+OF_EXERCISES = ("attention-over-a-picture", "heads-that-copy", "heads-that-rest", "where-a-word-is-heard")
+"""Notebooks with four exercises."""
+
+
+@pytest.mark.parametrize(("name", "count"), [("exercises", 9), *dict.fromkeys(OF_EXERCISES, 4).items()])
 def test_exercises_are_to_do_until_they_are_solved(
     name: str, count: int, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,13 +202,19 @@ def test_each_notebook_is_a_page_of_the_site() -> None:
     assert "<Figure>" not in found
 
 
-def test_the_heads_that_copy_are_needed() -> None:
-    """What the stored outputs say of the real model: more is lost without the best heads than without any by chance."""
-    (path,) = (one for one in NOTEBOOKS if one.stem == "heads-that-copy")
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("heads-that-copy", [1, 4, 16]), ("where-a-word-is-heard", [2, 4, 8]), ("heads-that-rest", [1, 2, 4, 8, 12])],
+)
+def test_named_heads_differ_from_heads_by_chance(name: str, counts: list[int]) -> None:
+    """What the stored outputs say of the real models: copying and hearing need the named heads more than any draw of
+    as many, and vectors move less without those that rest."""
+    (path,) = (one for one in NOTEBOOKS if one.stem == name)
     outputs = (output for cell in read(path)["cells"] for output in cell.get("outputs", ()))
     text = "".join("".join(output["text"]) for output in outputs if output["output_type"] == "stream")
-    whole = float(re.search(r"none \|\s+([\d.]+)", text)[1])  # type: ignore[index]
-    rows = re.findall(r"^ +(\d+) \| +([\d.]+) \| (.+)$", text, re.MULTILINE)
-    assert [int(count) for count, _, _ in rows] == [1, 4, 16]
-    for _, best, chance in rows:
-        assert float(best) < min(whole, *map(float, chance.split(", ")))
+    rows = re.findall(r"^ +(\d+) \| +(-?[\d.]+) \| (.+)$", text, re.MULTILINE)
+    compared = [row for row in rows if int(row[0]) in counts]
+    assert [int(count) for count, _, _ in compared] == counts
+    whole = re.search(r"none \|\s+(-?[\d.]+)", text)
+    for _, named, chance in compared:
+        assert float(named) < min(*map(float, chance.split(", ")), *([float(whole[1])] if whole else []))

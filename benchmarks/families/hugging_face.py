@@ -99,15 +99,15 @@ def _tells(output: Any) -> bool:
 
 
 def _chosen(family: str, small: Small) -> tuple[Any, type]:
-    """A small config and the model class of a family; of the whole, where it is a part that has no model of its own."""
+    """A small config and the model class of a family. Where no model of its own can be called, it is that of the whole
+    that it is a part of, or else that of its first part."""
     kind = CONFIG_MAPPING[family]
-    classes = _models(family, kind)
+    wholes = [(name, CONFIG_MAPPING[name]) for name in names() if kind in CONFIG_MAPPING[name].sub_configs.values()]
+    parts = [(getattr(part, "model_type", ""), part) for part in kind.sub_configs.values()]
+    several = ((name, one, _models(name, one)) for name, one in ((family, kind), *wholes, *parts))
+    family, kind, classes = next((one for one in several if one[2]), (family, kind, []))
     if not classes:
-        wholes = [name for name in names() if kind in CONFIG_MAPPING[name].sub_configs.values()]
-        found = [(name, CONFIG_MAPPING[name]) for name in wholes if _models(name, CONFIG_MAPPING[name])]
-        if not found:
-            raise LookupError("there is no model of this config")
-        (family, kind), classes = found[0], _models(*found[0])
+        raise LookupError("there is no model of this config")
     named = MODEL_MAPPING_NAMES.get(family, ())
     named = (named,) if isinstance(named, str) else named
 
@@ -130,7 +130,13 @@ def _models(family: str, kind: type) -> list[type]:
         return own
     tables = (getattr(modeling_auto, f"{name}_MAPPING_NAMES") for name in OPENS)
     named = next((table[family] for table in tables if family in table), ())
-    return [getattr(transformers, name) for name in ((named,) if isinstance(named, str) else named)]
+    opened = [getattr(transformers, name) for name in ((named,) if isinstance(named, str) else named)]
+    return [part for part in opened if _can_be_called(part)]
+
+
+def _can_be_called(model_class: type) -> bool:
+    """Whether a model has a forward pass: some only generate."""
+    return model_class.forward is not nn.Module.forward
 
 
 def _own_models(module: Any, kind: type) -> list[type]:
@@ -141,7 +147,7 @@ def _own_models(module: Any, kind: type) -> list[type]:
         if issubclass(part, PreTrainedModel)
         and part.__module__ == module.__name__
         and part.config_class is kind
-        and part.forward is not nn.Module.forward
+        and _can_be_called(part)
         and not part.__name__.endswith("PreTrainedModel")
     ]
 

@@ -20,6 +20,14 @@ RESNET = {
     "out_features": ["stage4"],
 }
 BACKBONE = {"backbone": None, "backbone_config": RESNET, "use_timm_backbone": False}
+DINO = {
+    "model_type": "dinov2",
+    "image_size": 96,
+    "patch_size": 16,
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}
 SWIN = {
     "model_type": "swin",
     "embed_dim": 24,
@@ -132,6 +140,15 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "memory_attention_rope_feat_sizes": [6, 6],
         "prompt_encoder_config": {"image_size": 96},
     },
+    "depth_pro": {
+        "patch_size": 96,
+        "intermediate_hook_ids": [1, 0],
+        "intermediate_feature_dims": [32, 32],
+        "scaled_images_feature_dims": [64, 64, 32],
+        "fusion_hidden_size": 32,
+        **dict.fromkeys(("image_model_config", "patch_model_config", "fov_model_config"), DINO),
+    },
+    "janus_vqgan": {"num_patches": 4, "base_channels": 32},
     "molmo2": {"adapter_config": {"vision_feature_layer": [1, 0]}},
 }
 """By model type."""
@@ -396,6 +413,19 @@ INPUTS: dict[str, Callable[[Any], dict[str, Any]]] = {
         "num_patches": 4,
         "patch_ids": torch.arange(LENGTH).div(4, rounding_mode="floor").repeat(EXAMPLES, 1),
     },
+    "blt_local_decoder": lambda config: {
+        "inputs_embeds": torch.randn(EXAMPLES, LENGTH, config.hidden_size),
+        "patch_embeds": torch.randn(EXAMPLES, LENGTH, config.hidden_size_global),
+    },
+    "dots3_note_audio_encoder": lambda config: {
+        "input_features": torch.randn(EXAMPLES, config.feature_size, 80),
+        "chunk_sample_lengths": torch.tensor([80, 56]) * config.hop_length,
+    },
+    "molmo2_adapter": lambda config: {
+        "image_features": torch.randn(EXAMPLES, 16, config.hidden_size * len(config.vision_feature_layer)),
+        "pooled_patches_idx": torch.arange(16 * EXAMPLES).view(-1, 4),
+    },
+    "depth_pro": lambda config: {"pixel_values": _picture(4 * config.patch_size)},
     "efficientloftr": lambda config: {"pixel_values": _picture(128, 2)},
     "kyutai_speech_to_text": lambda config: {
         "input_ids": torch.randint(10, 50, (EXAMPLES, 13, config.num_codebooks + 1))

@@ -148,6 +148,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (["models", "captoin"], "unknown task, family or preset 'captoin'; did you mean caption"),
         (["models", "caption", "x"], "unexpected 'x'; see foveate models --help"),
         (["models", "--vocabulary", "0"], "src_vocab is 0, but must be at least 1"),
+        (["look", "--weights", "a.npz", "--tokenz", "a b"], "unknown option --tokenz; did you mean --"),
         (["data", "--emoji"], "unknown option --emoji; see foveate data --help"),
         (["demo", "--steps", "0"], "steps is 0, but must be at least 1"),
         (["demo", "--from-language", "xx"], "unknown language of emoji 'xx'; known: ar, de, en"),

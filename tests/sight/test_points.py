@@ -14,7 +14,7 @@ from foveate import UserError
 from foveate.attention.points import finest, on_finest_grid
 from foveate.nn import DeformableAttention
 from foveate.nn.feature_maps import FeatureMaps
-from foveate.sight import Knock, change, look
+from foveate.sight import Knock, Scale, change, look
 
 GRIDS = ((5, 7), (3, 4), (2, 2))
 PLACES = sum(rows * columns for rows, columns in GRIDS)
@@ -249,6 +249,19 @@ def test_a_head_of_points_can_be_knocked_out(by_hand: ByHand) -> None:
     torch.testing.assert_close(changed[:, :, 0], plain[:, :, 0])
     assert not changed[:, :, 1].any()
     assert plain[:, :, 1].abs().max() > 0.01
+
+
+def test_gradients_flow_through_changed_points(by_hand: ByHand) -> None:
+    """Estimates of the effects of earlier layers need those of what is sampled, of the places and of the weights."""
+    given = tuple(part.requires_grad_() for part in inputs())
+    factors = torch.tensor([1.0, 0.5])[:, None]
+    plain = by_hand(*given).unflatten(-1, (HEADS, -1)) * factors
+    with change(by_hand, {"*": Scale(0.5, heads=[1])}):
+        changed = by_hand(*given).unflatten(-1, (HEADS, -1))
+    wanted, found = (torch.autograd.grad(one.square().sum(), given) for one in (plain, changed))
+    for own, other in zip(found, wanted, strict=True):
+        assert other.any()
+        torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-5)
 
 
 def test_gradients_and_norms_of_points(by_hand: ByHand) -> None:

@@ -47,6 +47,10 @@ def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None
     except SystemExit as ended:
         if not ended.code:  # tyro did what it was asked for, such as to print a shell's completions
             raise
+        known = known_options(full_help(kind, command, keywords))
+        unknown = [word for word in arguments if word.startswith("--") and word.partition("=")[0] not in known]
+        if unknown:  # what follows it has been taken for something else
+            raise UserError(_unexpected(unknown, kind, command, keywords)) from None
         raise UserError(_one_line(complaint.getvalue(), command)) from None
     if extra:
         raise UserError(_unexpected(extra, kind, command, keywords))

@@ -47,6 +47,12 @@ def with_given_weights(call: Call, weights: Float[Tensor, "... T S"]) -> Call:
     return replace(call, score=Dot(), mask=None, bias=None, select=GivenWeights(weights))
 
 
+def logarithms(weights: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The logarithms of weights, through which gradients flow to those that are not 0."""
+    hidden = weights == 0
+    return weights.masked_fill(hidden, 1.0).log().masked_fill(hidden, -torch.inf)
+
+
 @dataclass
 class MadeProduct:
     """A product of weights that a model made itself with what it reads, in the dimensions of a site."""
@@ -93,9 +99,7 @@ class MadeProduct:
             raise UserError(f"{name or 'the model'} makes its weights itself, and they cannot be changed: {why}")
         values = self.values[:, :, 0]
         queries, keys = self.weights.new_zeros(*self.weights.shape[:-1], 1), values.new_zeros(*values.shape[:-1], 1)
-        hidden = self.weights == 0  # whose logarithm has no gradient
-        logarithms = self.weights.masked_fill(hidden, 1.0).log().masked_fill(hidden, -torch.inf)
-        bias = as_bias(logarithms.to(values.dtype))
+        bias = as_bias(logarithms(self.weights).to(values.dtype))
         return Call(queries.to(values.dtype), keys, values, Dot(), None, bias, SOFT, dropout=0.0, full=False)
 
     def expected(self, rows: Sequence[int]) -> Float[Tensor, "B H R V"]:

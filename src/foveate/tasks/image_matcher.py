@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -34,7 +35,7 @@ class ImageMatcher(Skill):
     """A model that compares images and captions by their vectors."""
 
     def look(
-        self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None, measure: str = "weights"
+        self, given: Input | Path, max_length: int = 4096, sites: Sequence[str] | None = None, measure: str = "weights"
     ) -> LookResult:
         """As of any skill; with weights, the caption and each of its words over the image too."""
         if sites is not None or measure != "weights":

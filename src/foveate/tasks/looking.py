@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +14,7 @@ from foveate.forms.answers import Answer, Failure
 from foveate.forms.checks import check_position_count
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
 from foveate.forms.image import map_weights
-from foveate.forms.inputs import check_length, make_title
+from foveate.forms.inputs import check_length, make_title, read_input
 from foveate.forms.naming import cut_padding
 from foveate.forms.scored import ScoredForm
 from foveate.nn import attends
@@ -47,6 +48,7 @@ class Looking:
         processor: Any
         name: Any
         most_positions: Any
+        takes: Any
         fit: Any
         forward: Any
         on_device: Any
@@ -57,12 +59,12 @@ class Looking:
         return attends(self.model)
 
     def look(
-        self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None, measure: str = "weights"
+        self, given: Input | Path, max_length: int = 4096, sites: Sequence[str] | None = None, measure: str = "weights"
     ) -> LookResult:
         """A look at the model while it reads an input, whose maps are those of a measure (`measured_look.MEASURES`).
 
-        Gradients and relevance are those of the score of its answer. Raises UserError where it does not attend, or has
-        no such measure.
+        The input is a text, the `Path` of a file, or what a file holds (`File`). Gradients and relevance are those of
+        the score of its answer. Raises UserError where it does not attend, or has no such measure.
         """
         read = self.read(given, max_length)
         target = self._score_of(read) if measure in OF_AN_ANSWER else None
@@ -79,7 +81,7 @@ class Looking:
 
     def effect(
         self,
-        given: Input,
+        given: Input | Path,
         target: str | None = None,
         exact: int | None = EXACT,
         max_length: int = 4096,
@@ -92,7 +94,9 @@ class Looking:
         """
         return measure_effects(self.model, self.score_look(given, target, max_length, sites), exact)
 
-    def score_look(self, given: Input, target: str | None, max_length: int, sites: Sequence[str] | None) -> ScoredLook:
+    def score_look(
+        self, given: Input | Path, target: str | None, max_length: int, sites: Sequence[str] | None
+    ) -> ScoredLook:
         """A look at the model while it reads an input, and the score of an answer."""
         writes = self.scored_form()
         read = self.read(given, max_length)
@@ -121,8 +125,9 @@ class Looking:
         grid = find_grid(self.model, read.inputs)
         return input_places(looked, self.processor.reads.axis(read.value, read.prepared, grid))
 
-    def read(self, given: Input, max_length: int) -> ReadInput:
-        """An input, and the model's answer to it. Raises UserError for one that cannot be looked at."""
+    def read(self, given: Input | Path, max_length: int) -> ReadInput:
+        """An input or the file of a path, and the model's answer. Raises UserError for one that cannot be looked at."""
+        given = read_input(str(given), self.takes) if isinstance(given, Path) else given
         reads, writes = self.processor.reads, self.processor.writes
         value = reads.receive(given, self.name)
         prepared = reads.prepare(value)

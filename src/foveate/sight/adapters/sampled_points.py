@@ -14,7 +14,7 @@ from torch import Tensor
 
 from foveate.attention import Attended, PointScore, Soft, grid_places, point_queries
 from foveate.attention.call import Call
-from foveate.sight.given_weights import MadeProduct
+from foveate.sight.given_weights import MadeProduct, logarithms
 from foveate.sight.output_check import check_output
 
 SAMPLERS = {F.grid_sample}
@@ -50,8 +50,7 @@ def joined(result: Tensor, operands: Sequence[Tensor], known: Callable[[Tensor],
 
 def point_call(samples: Sequence[SampledMap], product: MadeProduct) -> Call | None:
     """The call of a product of weights with sampled values; None where the samples do not explain its output."""
-    weights = product.weights.detach()
-    examples, heads, queries, count = weights.shape
+    examples, heads, queries, count = product.weights.shape
     counts = [sample.grid.shape[2] for sample in samples]
     if sum(counts) != count or any(sample.grid.shape[:2] != (examples * heads, queries) for sample in samples):
         return None
@@ -59,14 +58,14 @@ def point_call(samples: Sequence[SampledMap], product: MadeProduct) -> Call | No
     most = max(counts)  # a map with fewer points gets more of them, without weight
     missing = [(0, most - own) for own in counts]
     points, logits = [], []
-    for sample, part, pad in zip(samples, weights.log().split(counts, -1), missing, strict=True):
-        own = (sample.grid.detach() + 1) / 2
+    for sample, part, pad in zip(samples, logarithms(product.weights).split(counts, -1), missing, strict=True):
+        own = (sample.grid + 1) / 2
         points.append(F.pad(own, (0, 0, *pad)).unflatten(0, (examples, heads)))
         logits.append(F.pad(part, pad, value=-torch.inf))
-    values = torch.cat([sample.source.detach().flatten(2).mT for sample in samples], 1)
+    values = torch.cat([sample.source.flatten(2).mT for sample in samples], 1)
     call = Call(
         point_queries(torch.cat(points, -2), torch.cat(logits, -1), grids),
-        grid_places(grids, weights.device)[None, None],
+        grid_places(grids, values.device)[None, None],
         values.unflatten(0, (examples, heads)),
         PointScore(grids),
         None,
@@ -75,5 +74,7 @@ def point_call(samples: Sequence[SampledMap], product: MadeProduct) -> Call | No
         dropout=0.0,
         full=False,
     )
-    check = check_output(call, Attended(product.output), range(queries // 2, queries // 2 + 1))  # all rows are alike
+    with torch.no_grad():
+        row = range(queries // 2, queries // 2 + 1)  # all rows are alike
+        check = check_output(call, Attended(product.output), row)
     return call if check is not None and check.passed else None

@@ -260,8 +260,7 @@ class SoftmaxTracker:
                 return None
             softmax.recorded.add(which)
             if samples is not None and not made.dropped:
-                with torch.no_grad():
-                    arranged.points = point_call(samples, arranged)
+                arranged.points = point_call(samples, arranged)
             if made.kept is not None:
                 before = replace(product, weights=made.kept.reshape(weights.shape)).arranged(heads)
                 arranged.before_dropout = None if before is None else before.weights

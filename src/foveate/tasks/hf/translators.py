@@ -74,13 +74,13 @@ class PublicTranslator(Translator):
         return super(PublicTranslator, self.in_languages(options)).evaluate(data, options, console)
 
     def look(
-        self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None, measure: str = "weights"
+        self, given: Input | Path, max_length: int = 4096, sites: Sequence[str] | None = None, measure: str = "weights"
     ) -> LookResult:
         """In the folder's languages; where it names none to write, in the one that the model begins with."""
         own = self.in_languages(TranslateOptions(), needed=False)
         return super(PublicTranslator, own).look(given, max_length, sites, measure)
 
-    def effect(self, given: Input, *options: Any, **more: Any) -> EffectResult:
+    def effect(self, given: Input | Path, *options: Any, **more: Any) -> EffectResult:
         """In the same languages."""
         own = self.in_languages(TranslateOptions(), needed=False)
         return super(PublicTranslator, own).effect(given, *options, **more)
