@@ -179,14 +179,14 @@ def _prose(options: Mechanisms) -> tuple[Int[Tensor, "N"], Int[Tensor, "M"]]:
     else:
         splits = open_source(options.source, task="language")
         train, test = splits.train, splits.test
-    found = tuple(torch.tensor([*"\n".join(one.text for one in part).encode()]) for part in (train, test))
-    at_least(options.context + 2, "the number of bytes of the text to test on", len(found[1]))
-    return found
+    known, asked = (torch.tensor([*"\n".join(one.text for one in part).encode()]) for part in (train, test))
+    at_least(options.context + 2, "the number of bytes of the text to test on", len(asked))
+    return known, asked
 
 
 def _model(options: Mechanisms, name: str, words: int, length: int) -> nn.Module:
     torch.manual_seed(options.seed)
-    sizes = {"width": options.width, "heads": 4, "layers": 2, "feedforward": 2 * options.width}
+    sizes: dict[str, Any] = {"width": options.width, "heads": 4, "layers": 2, "feedforward": 2 * options.width}
     return models.create("gpt-tiny", vocabulary=words, max_length=length, dropout=0.0, **sizes, **MECHANISMS[name])
 
 

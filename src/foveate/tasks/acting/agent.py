@@ -95,7 +95,7 @@ class Agent(Skill):
         return draw(views, weights, answer.names, answer.instruction)
 
     def look(
-        self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None, measure: str = "weights"
+        self, given: Input | Path, max_length: int = 4096, sites: Sequence[str] | None = None, measure: str = "weights"
     ) -> LookResult:
         """A look at the agent in a level: a map for each view. Raises UserError for an input that is not a level."""
         acted = self._act(given)
@@ -103,7 +103,9 @@ class Agent(Skill):
         target = self._target(read.inputs, acted) if measure in OF_AN_ANSWER else None
         return self._look_at(given, acted, read, watch_steps(self, read.inputs, sites, measure, target), max_length)
 
-    def score_look(self, given: Input, target: str | None, max_length: int, sites: Sequence[str] | None) -> ScoredLook:
+    def score_look(
+        self, given: Input | Path, target: str | None, max_length: int, sites: Sequence[str] | None
+    ) -> ScoredLook:
         """A look at the agent in a level, and the score of its actions there; the places are those of a view, and one
         is taken out of all views."""
         writes, acted = self.scored_form(), self._act(given)
@@ -136,7 +138,7 @@ class Agent(Skill):
         labels = writes.scored_labels(self.forward(inputs), acted)
         return lambda output: writes.score(output, labels)
 
-    def _act(self, given: Input) -> LevelActions:
+    def _act(self, given: Input | Path) -> LevelActions:
         """What the agent does in a level. Raises UserError for an input that is not a level."""
         reads = self.processor.reads
         (acted,) = self.answer_prepared([reads.prepare(reads.receive(given, self.name))], ActOptions())
@@ -144,7 +146,9 @@ class Agent(Skill):
             raise UserError(acted.reason)
         return acted
 
-    def _look_at(self, given: Input, acted: LevelActions, read: Retraced, sight: Sight, max_length: int) -> LookResult:
+    def _look_at(
+        self, given: Input | Path, acted: LevelActions, read: Retraced, sight: Sight, max_length: int
+    ) -> LookResult:
         """The look that a sight of an episode is."""
         _, views, (rows, columns), streams = read
         if not sight.sites:
