@@ -20,9 +20,10 @@ from foveate.attention.points import PointScore, grid_places, on_finest_grid, po
 from foveate.attention.positions import sinusoidal, sinusoidal_grid
 from foveate.attention.rank_masks import by_rank
 from foveate.attention.relative_biases import RelativeEncoding, SegmentEncoding
-from foveate.attention.scores import Additive, Biaffine, Cosine, Dot, ScaledDot, Score, SoftCapped
+from foveate.attention.scores import Additive, Biaffine, Cosine, Dot, ScaledDot, Score, SoftCapped, SquaredDistance
 from foveate.attention.selection import Attended, Hard, Selection, Soft, Weighing
-from foveate.attention.weighings import Entmax, Sigmoid, Sparsemax, TopK
+from foveate.attention.sparse_masks import big_bird, blocks, leading, longformer, looking, strided
+from foveate.attention.weighings import Entmax, Sigmoid, Sparsemax, TalkingHeads, TopK
 
 __all__ = [
     "ContinuousGridPosition",
@@ -33,6 +34,7 @@ __all__ = [
     "Bias",
     "BucketedPosition",
     "Disentangled",
+    "SquaredDistance",
     "Distances",
     "Entmax",
     "Dot",
@@ -62,9 +64,16 @@ __all__ = [
     "Soft",
     "Sparsemax",
     "SoftCapped",
+    "TalkingHeads",
     "TopK",
     "Weighing",
     "around",
+    "big_bird",
+    "blocks",
+    "leading",
+    "longformer",
+    "looking",
+    "strided",
     "attend",
     "attend_full",
     "by_rank",

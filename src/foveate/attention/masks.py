@@ -1,4 +1,4 @@
-"""Masks: which keys a query may look at. True means that it may; masks are combined with `&`.
+"""Masks: which keys a query may look at. True means that it may; masks are combined with `&` and `|`.
 
 A mask is a description, not a tensor. A kernel asks for a block of rows and columns at a time, so all T x S booleans
 exist only if they fit into one block. Causality from the first key is a flag for kernels that know it.
@@ -6,6 +6,7 @@ exist only if they fit into one block. Causality from the first key is a flag fo
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -48,6 +49,12 @@ class Mask(ABC):
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors that `block` reads."""
         return ()
+
+    def __or__(self, other: "Mask | Tensor") -> "Mask":
+        return _Any((self, as_mask(other)))
+
+    def __ror__(self, other: "Mask | Tensor") -> "Mask":
+        return _Any((as_mask(other), self))
 
     def __and__(self, other: "Mask | Tensor") -> "Mask":
         return _All((self, as_mask(other)))
@@ -158,19 +165,11 @@ class _Given(Mask):
 
 
 @dataclass(frozen=True, eq=False)
-class _All(Mask):
+class _Joined(Mask):
+    """Several masks, whose booleans are joined."""
+
     parts: tuple[Mask, ...]
-
-    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        first, *others = (part.block(rows, columns, leading, device) for part in self.parts)
-        for other in others:
-            first = first & other
-        return first
-
-    def reach(self, rows: range, keys: int) -> range:
-        spans = [part.reach(rows, keys) for part in self.parts]
-        start = max(span.start for span in spans)
-        return range(start, max(start, min(span.stop for span in spans)))
+    sign: ClassVar[str]
 
     def min_keys(self) -> int:
         return max(part.min_keys() for part in self.parts)
@@ -185,7 +184,38 @@ class _All(Mask):
             return torch.broadcast_shapes(*shapes)
         except RuntimeError:
             listed = " and ".join(str(tuple(shape)) for shape in shapes)
-            raise ValueError(f"masks of the shapes {listed}, joined by &, do not broadcast to one another") from None
+            raise ValueError(
+                f"masks of the shapes {listed}, joined by {self.sign}, do not broadcast to one another"
+            ) from None
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(tensor for part in self.parts for tensor in part.tensors())
+
+
+class _All(_Joined):
+    sign = "&"
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        first, *others = (part.block(rows, columns, leading, device) for part in self.parts)
+        for other in others:
+            first = first & other
+        return first
+
+    def reach(self, rows: range, keys: int) -> range:
+        spans = [part.reach(rows, keys) for part in self.parts]
+        start = max(span.start for span in spans)
+        return range(start, max(start, min(span.stop for span in spans)))
+
+
+class _Any(_Joined):
+    sign = "|"
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        first, *others = (part.block(rows, columns, leading, device) for part in self.parts)
+        for other in others:
+            first = first | other
+        return first
+
+    def reach(self, rows: range, keys: int) -> range:
+        spans = [span for part in self.parts if (span := part.reach(rows, keys))]
+        return range(min(span.start for span in spans), max(span.stop for span in spans)) if spans else range(0)

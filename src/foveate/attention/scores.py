@@ -90,6 +90,25 @@ class Cosine(nn.Module, Score):
         return 1.0
 
 
+@dataclass(frozen=True)
+class SquaredDistance(Score):
+    """Minus the squared distance, `-|q - k|^2 / sqrt(D)` or times a `factor`: the nearest key has the largest score
+    (Kim et al. 2021, https://arxiv.org/abs/2006.04710). Twice a dot product of vectors that know their lengths."""
+
+    factor: float | None = None
+
+    def queries(self, q: Float[Tensor, "... T D"]) -> Float[Tensor, "... T D+2"]:
+        half = q.square().sum(-1, keepdim=True) / 2
+        return torch.cat([q, -half, torch.ones_like(half)], -1)
+
+    def keys(self, k: Float[Tensor, "... S D"]) -> Float[Tensor, "... S D+2"]:
+        half = k.square().sum(-1, keepdim=True) / 2
+        return torch.cat([k, torch.ones_like(half), -half], -1)
+
+    def scale(self, width: int) -> float:
+        return 2 * (1 / math.sqrt(width - 2) if self.factor is None else self.factor)
+
+
 class SoftCapped(nn.Module, Score):
     """A score limited to -cap to cap: `cap * tanh(score / cap)` (Gemma 2, 2024)."""
 

@@ -4,6 +4,7 @@
     Sparsemax   the nearest distribution: many weights are 0
     Entmax      between the softmax (alpha 1) and Sparsemax (alpha 2)
     TopK        the softmax over the k largest scores
+    TalkingHeads  mixtures of heads, before and after another rule
 
 A rule of one's own is a `Weighing` with `weigh`. T queries, S keys.
 """
@@ -15,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.attention.selection import Weighing, weights
+from foveate.attention.selection import Soft, Weighing, weights
 
 STEPS = 40
 """Halvings of the interval in which the threshold of an entmax lies: to the last digit of single precision."""
@@ -81,6 +82,28 @@ class TopK(Weighing):
         largest = scores.detach().topk(self.k, -1).indices
         left = torch.ones_like(scores, dtype=torch.bool).scatter(-1, largest, False)
         return weights(scores.masked_fill(left, -torch.inf))
+
+
+class TalkingHeads(nn.Module, Weighing):
+    """Learned mixtures of the heads' scores before another rule, by default the softmax, and of its weights after it
+    (Shazeer et al. 2020, https://arxiv.org/abs/2003.02436). Heads are the last of the leading dimensions; what one of
+    them may not see, none may. The mixtures begin with each head by itself."""
+
+    def __init__(self, heads: int, rule: Weighing | None = None) -> None:
+        super().__init__()
+        self.rule = Soft() if rule is None else rule
+        self.before, self.after = (nn.Parameter(torch.eye(heads)) for _ in range(2))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.before, self.after, *self.rule.tensors())
+
+    def weigh(self, scores: Float[Tensor, "... H T S"]) -> Float[Tensor, "... H T S"]:
+        if scores.ndim < 3 or scores.shape[-3] != len(self.before):
+            raise ValueError(f"{len(self.before)} heads talk, but scores are {tuple(scores.shape)}: (..., H, T, S)")
+        hidden = (scores == -torch.inf).any(-3, keepdim=True)
+        mixed = torch.einsum("gh,...hts->...gts", self.before.to(scores.dtype), scores.masked_fill(hidden, 0.0))
+        found = self.rule.weigh(mixed.masked_fill(hidden, -torch.inf))
+        return torch.einsum("gh,...hts->...gts", self.after.to(scores.dtype), found)
 
 
 class _Entmax(torch.autograd.Function):

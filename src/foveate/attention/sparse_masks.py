@@ -1,0 +1,95 @@
+"""Masks of long texts, in which most queries see few keys; joined by `|` and `&` they are those of the papers."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from foveate.attention.masks import Mask, window
+from foveate.attention.shapes import positions_in
+
+
+def strided(step: int, start: int = 0) -> Mask:
+    """Query i is at position `start + i` and may look at keys that lie a multiple of `step` away (Child et al. 2019,
+    https://arxiv.org/abs/1904.10509): `window(r) & strided(2)` is a dilated window."""
+    return _Strided(step, start)
+
+
+def leading(count: int) -> Mask:
+    """The first `count` keys may be looked at."""
+    return _Leading(count, of_queries=False)
+
+
+def looking(count: int) -> Mask:
+    """The first `count` queries may look at all keys."""
+    return _Leading(count, of_queries=True)
+
+
+def blocks(allowed: Bool[Tensor, "... R C"], size: int) -> Mask:
+    """Queries and keys in blocks of `size`, and which blocks of keys each block of queries may look at. Dimensions
+    before R broadcast to the leading dimensions of the call."""
+    return _Blocks(allowed, size)
+
+
+def longformer(radius: int, count: int) -> Mask:
+    """A window, and the first `count` places, which see and are seen by all (Beltagy et al. 2020,
+    https://arxiv.org/abs/2004.05150)."""
+    return window(radius) | leading(count) | looking(count)
+
+
+def big_bird(length: int, size: int, chosen: int, generator: torch.Generator | None = None) -> Mask:
+    """Blocks of `size` places: the first one sees and is seen by all, the others see their neighbours and `chosen`
+    blocks by chance (Zaheer et al. 2020, https://arxiv.org/abs/2007.14062)."""
+    count = -(-length // size)
+    places = torch.arange(count)
+    allowed = (places[:, None] - places).abs() <= 1
+    drawn = torch.rand(count, count, generator=generator).argsort(-1)[:, :chosen]
+    allowed = allowed.scatter(1, drawn, True)
+    allowed[0], allowed[:, 0] = True, True
+    return blocks(allowed, size)
+
+
+@dataclass(frozen=True)
+class _Strided(Mask):
+    step: int
+    start: int
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "T S"]:
+        distance = positions_in(columns, device) - positions_in(rows, device)[:, None] - self.start
+        return distance % self.step == 0
+
+
+@dataclass(frozen=True)
+class _Leading(Mask):
+    count: int
+    of_queries: bool
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "T S"]:
+        seen = positions_in(rows if self.of_queries else columns, device) < self.count
+        return seen[:, None] if self.of_queries else seen[None]
+
+    @property
+    def rowwise(self) -> bool:
+        return self.of_queries
+
+    def reach(self, rows: range, keys: int) -> range:
+        if self.of_queries:
+            return range(keys if rows.start < self.count else 0)
+        return range(min(keys, self.count))
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks(Mask):
+    allowed: Tensor
+    size: int
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        down, across = (positions_in(span, device) // self.size for span in (rows, columns))
+        return self.allowed.to(device)[..., down[:, None], across]
+
+    def shape(self, leading: int) -> torch.Size:
+        return torch.Size((*self.allowed.shape[:-2], 1, 1))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.allowed,)
