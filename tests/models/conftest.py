@@ -10,7 +10,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from variants import variants
 
-KINDS = {"variant": lambda _: True, "reader": lambda variant: variant.reads, "writer": lambda variant: variant.writes}
+KINDS = {
+    "variant": lambda _: True,
+    "unchanged": lambda variant: not variant.changed,
+    "reader": lambda variant: variant.reads,
+    "writer": lambda variant: variant.writes,
+}
 """Which variants a test is run for, by the name of its argument."""
 
 
@@ -21,6 +26,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def inputs(request: pytest.FixtureRequest) -> dict[str, Tensor]:
-    """Three examples for the variant (reader, writer) under test, to change."""
+    """Three examples for the variant (unchanged, reader, writer) under test, to change."""
     (kind,) = KINDS.keys() & set(request.fixturenames)
     return request.getfixturevalue(kind).inputs

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from variants import ENDS, LENGTHS
 
 from foveate.contracts import Output, State
+from foveate.inference.cpu import optimize_for_cpu
 from foveate.nn import skip_init
 from foveate.nn.encoder_decoder import EncoderDecoder
 
@@ -207,3 +208,10 @@ def test_dropout_is_for_training_only(variant, inputs) -> None:
     assert torch.equal(model(**inputs).logits, model(**inputs).logits)
     model.train()
     assert not torch.equal(model(**inputs).logits, model(**inputs).logits)
+
+
+def test_laid_out_for_the_cpu_it_computes_the_same(unchanged, inputs) -> None:
+    model = unchanged.build()
+    with torch.inference_mode():
+        found = optimize_for_cpu(model)(**inputs).logits
+        torch.testing.assert_close(found, model(**inputs).logits, atol=2e-5, rtol=0)

@@ -75,7 +75,7 @@ def optimize_for_cpu(model: nn.Module, precision: Precision = "float32") -> nn.M
     layer: Callable[[nn.Linear], nn.Module] = OneDNNInt8Linear if precision == "int8" else PackedLinear
     for part in model.modules():
         attention = part.self if isinstance(part, (TransformerBlock, DecoderBlock)) else None
-        if isinstance(attention, MultiHeadAttention) and isinstance(attention.query, nn.Linear):
+        if type(attention) is MultiHeadAttention and isinstance(attention.query, nn.Linear):
             part.self = JointSelfAttention(attention)
     for module in list(model.modules()):
         for name, child in module.named_children():
