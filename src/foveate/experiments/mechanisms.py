@@ -29,6 +29,8 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "sigmoid": {"weights": "sigmoid"},
     "sparsemax": {"weights": "sparsemax"},
     "entmax": {"weights": "entmax"},
+    "talking heads": {"mixing": "talking"},
+    "differential": {"mixing": "differential"},
     "linear attention": {"mixing": "linear"},
     "retention": {"mixing": "retention"},
     "gated delta rule": {"mixing": "gated-delta"},

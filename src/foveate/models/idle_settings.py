@@ -31,6 +31,9 @@ class IdleRule:
 
 SCORED = ("additive", "dot", "scaled-dot", "biaffine")
 
+STATES = ("linear", "retention", "gated-delta", "mamba-2")
+"""Layers that keep a state in the place of keys and values."""
+
 RULES = (
     IdleRule("score_activation", "score", acts=("additive",)),
     IdleRule("fixed_vector", "score", acts=("none",)),
@@ -47,12 +50,12 @@ RULES = (
     IdleRule("window_every", "window_layers", acts=(None,)),
     *(IdleRule(f"rotary_{name}", "positions", acts=("rotary",)) for name in ("width", "base", "scaling", "layers")),
     *(
-        IdleRule(name, "mixing", acts=("attention",))
-        for name in ("key_value_heads", "head_width", "split", "head_widths", "weights", "attention_dropout")
+        IdleRule(name, "mixing", idle=STATES)
+        for name in ("key_value_heads", "head_width", "split", "head_widths", "weights", "attention_dropout", "window")
     ),
     *(
-        IdleRule(name, "mixing", acts=("attention",))
-        for name in ("attention_bias", "query_key_norm", "score_scale", "score_cap", "window")
+        IdleRule(name, "mixing", idle=STATES)
+        for name in ("attention_bias", "query_key_norm", "score_scale", "score_cap")
     ),
     IdleRule("one_norm", "parallel", acts=(True,)),
     *(IdleRule(name, "head", acts=("words",)) for name in ("output_bias", "logit_cap")),

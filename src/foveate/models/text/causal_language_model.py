@@ -3,8 +3,10 @@
 GPT, GPT-NeoX and Llama differ only in the parts of their stack, so their pages are configs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Literal
 
 import torch
@@ -12,12 +14,14 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Memory, causal, left_padding, same_text
+from foveate.attention import Memory, TalkingHeads, causal, left_padding, same_text
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, one_of
 from foveate.nn import (
+    MultiHeadAttention,
     Running,
+    RunningLayer,
     StackConfig,
     TransformerStack,
     initialize_language_model,
@@ -26,6 +30,11 @@ from foveate.nn import (
     text_vector,
     tie_output,
 )
+from foveate.nn.differential_attention import DifferentialAttention
+from foveate.nn.named_weighings import WEIGHINGS
+
+Mixing = Literal["attention", "talking", "differential", "linear", "retention", "gated-delta", "mamba-2"]
+"""Names of layers that look at earlier places."""
 
 Side = Literal["left", "right"]
 """Where rows that are shorter than others are padded."""
@@ -39,10 +48,11 @@ class CausalLanguageModelConfig(StackConfig):
     """Size of the vocabulary."""
     norm: Literal["post", "pre", "output", "sandwich"] = "pre"
     activation_dropout: float | None = 0.0
-    mixing: Literal["attention", "linear", "retention", "gated-delta", "mamba-2"] = "attention"
-    """What looks at earlier places: attention, or a layer with a state of fixed size. Linear attention (Katharopoulos
-    et al. 2020), one that forgets (retention, Sun et al. 2023) or replaces (gated delta rule, Yang et al. 2024), or a
-    state space (Mamba-2, Dao and Gu 2024)."""
+    mixing: Mixing = "attention"
+    """What looks at earlier places: attention; its heads may talk to one another (Shazeer et al. 2020) or be subtracted
+    in pairs (Ye et al. 2024). Or a layer with a state of fixed size: linear attention (Katharopoulos et al. 2020), one
+    that forgets (retention, Sun et al. 2023) or replaces (gated delta rule, Yang et al. 2024), or a state space
+    (Mamba-2, Dao and Gu 2024)."""
     tie: bool = True
     """Use the embeddings as the weights of the output layer too."""
     scale_embeddings: bool = False
@@ -91,8 +101,7 @@ class CausalLanguageModel(nn.Module):
         one_of("head", config.head, ("words", "text", "tokens"))
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.width)
-        layer = None if config.mixing == "attention" else partial(running_layer, config.mixing)
-        self.stack = TransformerStack(config, attention=layer)
+        self.stack = TransformerStack(config, attention=_layers(config))
         self.output = self.output_layer()
         initialize_language_model(self, config.layers)
         if config.tie and config.head == "words":
@@ -200,6 +209,21 @@ class CausalLanguageModel(nn.Module):
         x = self.embedding(tokens)
         x = x * self.config.width**0.5 if self.config.scale_embeddings else x
         return self.stack(x if state.added is None else x + state.added, mask, places, state.past or None)
+
+
+def _layers(config: CausalLanguageModelConfig) -> Callable[..., MultiHeadAttention | RunningLayer] | None:
+    """Makes the layers that look at earlier places, one after the other; None for attention."""
+    if config.mixing == "attention":
+        return None
+    if config.mixing == "differential":
+        numbers = count()
+        return lambda width, heads, **options: DifferentialAttention(width, heads, next(numbers), **options)
+    if config.mixing == "talking":
+        rule = WEIGHINGS[config.weights]
+        return lambda width, heads, **options: MultiHeadAttention(
+            width, heads, **{**options, "select": TalkingHeads(heads, rule)}
+        )
+    return partial(running_layer, config.mixing)
 
 
 def places_within(texts: Int[Tensor, "R T"]) -> Int[Tensor, "R T"]:

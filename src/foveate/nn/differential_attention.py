@@ -1,0 +1,43 @@
+"""Self-attention by the difference of two maps."""
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from foveate.attention import Bias, Mask, Memory, attend
+from foveate.errors import UserError
+from foveate.nn.attention import MultiHeadAttention
+
+
+class DifferentialAttention(MultiHeadAttention):
+    """H heads in pairs, of which one map less a learned share of the other reads the values of both (Ye et al. 2024,
+    https://arxiv.org/abs/2410.05258): what both look at cancels out. A look shows the maps of all H heads.
+
+    `number` is that of the layer, from 0: deeper layers begin with a larger share.
+    """
+
+    def __init__(self, width: int, heads: int, number: int = 0, **options: Any) -> None:
+        super().__init__(width, heads, **options)
+        if self.group != 1 or heads % 2 or options.get("head_widths") is not None:
+            raise UserError("differential attention needs pairs of heads of equal width, each with keys of its own")
+        self.start = 0.8 - 0.6 * math.exp(-0.3 * number)
+        self.share = nn.Parameter(torch.empty(2, 2, self.head_width).normal_(std=0.1))
+
+    def _attend(
+        self,
+        queries: Tensor,
+        memory: Memory,
+        mask: Mask | Tensor | None,
+        bias: Bias | Tensor | None,
+    ) -> Tensor:
+        queries, keys = (part.unflatten(1, (2, -1)) for part in (queries, memory.keys))
+        values = torch.cat(memory.values.unflatten(1, (2, -1)).unbind(1), -1)[:, None]
+        dropout = self.dropout if self.training else 0.0
+        found = attend(queries, keys, values, self.score, mask, bias, self.select, dropout)
+        first, second = self.share.prod(1).sum(-1).exp()
+        output = found[:, 0] - (first - second + self.start) * found[:, 1]
+        output = (1 - self.start) * F.rms_norm(output, output.shape[-1:], eps=1e-5)
+        return self.output(output.transpose(1, 2).flatten(2))
