@@ -97,6 +97,7 @@ def _in_words(name: str, may_be_none: bool) -> str:
     """The name of an option, and what it takes: a text, a number, a file, one of some words, or nothing."""
     name = re.sub(r"\{None,([^}]*)\}", r"{\1,None}" if may_be_none else r"{\1}", name)
     name = re.sub(r"\{None\}\|(\S+)", r"\1|None" if may_be_none else r"\1", name)
+    name = re.sub(r"\[([^\[\]]+) \[\1 \.\.\.\]\]", r"\1 ...", name)
     name = re.sub(r"\{((?:None|FLOAT|INT|PATH|STR)[^{}|,]*)\}", r"\1", name)
     return re.sub(r"\bSTR\b", "TEXT", re.sub(r"\b(FLOAT|INT)\b", "NUMBER", name))
 
