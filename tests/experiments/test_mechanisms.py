@@ -10,7 +10,17 @@ from foveate.errors import UserError
 from foveate.experiments import compare, mechanisms
 from foveate.experiments.mechanisms import IGNORED, MECHANISMS, Mechanisms
 
-TINY = {"steps": 1, "batch": 2, "length": 3, "vocabulary": 5, "context": 8, "width": 8, "long": 9, "repeats": 1}
+TINY = {
+    "steps": 1,
+    "batch": 2,
+    "length": 3,
+    "pairs": 3,
+    "vocabulary": 5,
+    "context": 8,
+    "width": 8,
+    "long": 9,
+    "repeats": 1,
+}
 
 
 @pytest.fixture
@@ -37,12 +47,14 @@ def test_what_is_asked(text: Path) -> None:
     assert torch.equal(copied[:, 4:], copied[:, :2])
     sorted_, labels = tasks["sorting"][0](4)
     assert torch.equal(labels[:, 3:], sorted_[:, :3].sort(-1).values)
-    tokens, labels = tasks["recall"][0](4)
+    tokens, labels = tasks["recall"][1](4)
     for row, own in zip(tokens.tolist(), labels.tolist(), strict=True):
         pairs = dict(zip(row[0:6:2], row[1:6:2], strict=True))
         assert len(pairs) == 3
         assert [pairs[key] for key in row[7::2]] == own[7::2]
         assert own[:7] == [IGNORED] * 7
+    fewer = [tasks["recall"][0](4)[0].shape[1] for _ in range(30)]
+    assert {*fewer} == {5, 9, 13}
     read, labels = tasks["prose"][0](4)
     assert torch.equal(read[:, 1:], labels[:, :-1])
 

@@ -57,7 +57,9 @@ class Mechanisms(DeviceOptions):
     batch: int = 32
     """Sequences of a batch."""
     length: int = 24
-    """Tokens to copy or to sort, and pairs to recall."""
+    """Tokens to copy or to sort."""
+    pairs: int = 8
+    """Keys with values that are read, and then asked for in another order."""
     vocabulary: int = 32
     """Different tokens."""
     source: str = "movie-sentences"
@@ -101,10 +103,9 @@ def run(options: Mechanisms, console: Console) -> Comparison:
     """Train and test all models. Raises UserError for invalid sizes and for text that is not there."""
     for name in ("steps", "batch", "repeats"):
         at_least(1, name, getattr(options, name))
-    for name in ("length", "vocabulary", "context", "long"):
+    for name in ("length", "pairs", "vocabulary", "context", "long"):
         at_least(2, name, getattr(options, name))
-    if options.vocabulary < options.length:
-        at_least(options.length, "vocabulary", options.vocabulary)  # so that keys can differ
+    at_least(options.pairs, "vocabulary", options.vocabulary)  # so that keys can differ
     tasks = _tasks(options)
     times = side_by_side({name: prepare(options, name) for name in MECHANISMS}, options.repeats)
     results, maps = [], {}
@@ -137,17 +138,17 @@ def _tasks(options: Mechanisms) -> dict[str, tuple[Draw, Draw, int]]:
         read = torch.randint(words, (rows, count))
         return _written(read, read.sort(-1).values, separator)
 
-    def recall(rows: int) -> Batch:
-        keys = torch.rand(rows, words).argsort(-1)[:, :count]
-        values = torch.randint(words, (rows, count))
-        order = torch.rand(rows, count).argsort(-1)
+    def recall(rows: int, pairs: int) -> Batch:
+        keys = torch.rand(rows, words).argsort(-1)[:, :pairs]
+        values = words + 1 + torch.randint(words, keys.shape)  # other tokens than keys
+        order = torch.rand(keys.shape).argsort(-1)
         asked, known = (
             torch.stack([keys, values], -1),
             torch.stack([keys.gather(1, order), values.gather(1, order)], -1),
         )
         tokens = torch.cat([asked.flatten(1), torch.full((rows, 1), separator), known.flatten(1)], 1)
         labels = torch.full_like(tokens, IGNORED)
-        labels[:, 2 * count + 1 :: 2] = known[..., 1]  # the place of each key that is asked for
+        labels[:, 2 * pairs + 1 :: 2] = known[..., 1]  # the place of each key that is asked for
         return tokens, labels
 
     train, test = _prose(options)
@@ -160,10 +161,16 @@ def _tasks(options: Mechanisms) -> dict[str, tuple[Draw, Draw, int]]:
 
         return draw
 
-    found = {
-        name: (draw, draw, words + 1) for name, draw in (("copying", copying), ("recall", recall), ("sorting", sorting))
+    def growing(rows: int) -> Batch:
+        """From one pair to all: whoever looks up one among few learns to among many."""
+        return recall(rows, int(torch.randint(1, options.pairs + 1, ())))
+
+    return {
+        "copying": (copying, copying, words + 1),
+        "recall": (growing, lambda rows: recall(rows, options.pairs), 2 * words + 1),
+        "sorting": (sorting, sorting, words + 1),
+        "prose": (reading(train), reading(test), BYTES),
     }
-    return {**found, "prose": (reading(train), reading(test), BYTES)}
 
 
 def _written(read: Tensor, asked: Tensor, separator: int) -> Batch:
@@ -193,7 +200,8 @@ def _model(options: Mechanisms, name: str, words: int, length: int) -> nn.Module
 
 
 def _train(options: Mechanisms, name: str, draw: Draw, words: int) -> nn.Module:
-    model = _model(options, name, words, draw(1)[0].shape[1])
+    longest = max(2 * options.length, 4 * options.pairs + 1, options.context)
+    model = _model(options, name, words, longest)
     torch.manual_seed(options.seed)
     optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.learning_rate, total_steps=options.steps + 1)
@@ -256,10 +264,11 @@ def _report(options: Mechanisms, results: list[MechanismResult], maps: dict[str,
         axes.grid(visible=False)
     note = (
         f"Models of two layers of width {options.width}, {options.steps} steps of {options.batch} sequences on each "
-        f"task, a fixed rate for all. {options.length} tokens of {options.vocabulary} are copied, sorted, or recalled "
-        f"by the key before them; chance is {100 / options.vocabulary:.1f}. Prose is read {options.context} bytes at a "
-        f"time. ms and MiB are those of forward and backward pass over {options.long:,} tokens. The picture shows the "
-        "sizes of the weights of the last layer in recall, the mean over heads."
+        f"task, a fixed rate for all. {options.length} tokens of {options.vocabulary} are copied or sorted; of "
+        f"{options.pairs} pairs the second is recalled by the first; chance is {100 / options.vocabulary:.1f}. "
+        f"Prose is read {options.context} bytes at a time. ms and MiB are those of forward and backward pass over "
+        f"{options.long:,} tokens. The picture shows the sizes of the weights of the last layer in recall, the mean "
+        "over heads."
     )
     return Comparison(
         "What makes weights of scores, and what replaces them",
