@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from foveate import models
 from foveate.attention import Monotonic
 from foveate.contracts import Generator
-from foveate.models.idle_settings import idle_settings
+from foveate.models.idle_settings import STATES, idle_settings
 from foveate.models.text.causal_language_model import CausalLanguageModelConfig
 from foveate.models.vision.detr import DETR
 from foveate.models.vision.vit import ViTConfig
@@ -103,10 +103,13 @@ NEEDED = {
     **{("norm", place): {"parallel": False, "one_norm": False} for place in ("post", "output", "sandwich")},
     ("parallel", True): {"norm": "pre"},
     ("positions", "relative"): {"key_value_heads": None},
+    ("mixing", "talking"): {"key_value_heads": None, "positions": "learned"},
+    ("mixing", "differential"): {"key_value_heads": None, "positions": "learned", "heads": 4},
+    **{("mixing", name): {"positions": "learned", "window": None} for name in STATES},
     ("positions", "relative-projected"): {"key_value_heads": None, "query_key_norm": None, **UNSCORED},
 }
 """What else a choice needs: one vocabulary, one width of words and states, norms before parallel layers, heads with
-keys of their own."""
+keys of their own, positions that a layer with a state can have."""
 
 CHOICES = {name for name, _ in NEEDED}
 

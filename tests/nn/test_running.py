@@ -126,8 +126,14 @@ def test_what_does_not_go_together_is_told() -> None:
         layer(x, x, mask=causal())
     for name in ("linear", "mamba-2"):
         with pytest.raises(UserError, match="has no rotary positions"):
-            foveate.create("gpt-tiny", vocabulary=9, mixing=name, positions="rotary")(
-                torch.ones(1, 3, dtype=torch.long)
-            )
+            foveate.create("gpt-tiny", vocabulary=9, mixing=name, positions="rotary")
     with pytest.raises(UserError, match="width 9 is not a multiple of 2 heads"):
         running_layer("linear", 9, 2)
+    with pytest.raises(UserError, match="mixing='retention' has no window"):
+        foveate.create("gpt3-tiny", vocabulary=9, mixing="retention")
+    with pytest.raises(
+        UserError, match="has no relative-projected positions: choose none, sinusoidal, learned, rotary"
+    ):
+        foveate.create("gpt-tiny", vocabulary=9, mixing="gated-delta", positions="relative-projected")
+    with pytest.raises(UserError, match="mixing='talking' needs as many key_value_heads as heads"):
+        foveate.create("gpt-tiny", vocabulary=9, mixing="talking", key_value_heads=2)

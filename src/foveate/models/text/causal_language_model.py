@@ -215,6 +215,7 @@ def _layers(config: CausalLanguageModelConfig) -> Callable[..., MultiHeadAttenti
     """Makes the layers that look at earlier places, one after the other; None for attention."""
     if config.mixing == "attention":
         return None
+    _check_mixing(config)
     if config.mixing == "differential":
         numbers = count()
         return lambda width, heads, **options: DifferentialAttention(width, heads, next(numbers), **options)
@@ -224,6 +225,21 @@ def _layers(config: CausalLanguageModelConfig) -> Callable[..., MultiHeadAttenti
             width, heads, **{**options, "select": TalkingHeads(heads, rule)}
         )
     return partial(running_layer, config.mixing)
+
+
+def _check_mixing(config: CausalLanguageModelConfig) -> None:
+    """Raise UserError for what does not go together with layers other than attention."""
+    mixing, grouped = config.mixing, config.key_value_heads not in (None, config.heads)
+    if mixing in ("talking", "differential"):
+        allowed: tuple[str, ...] = ("none", "sinusoidal", "learned", "rotary", "relative")
+        if grouped:
+            raise UserError(f"mixing={mixing!r} needs as many key_value_heads as heads")
+    else:
+        allowed = ("none", "sinusoidal", "learned", *["rotary"] * (mixing in ("retention", "gated-delta")))
+        if config.window is not None:
+            raise UserError(f"mixing={mixing!r} has no window: set window to None")
+    if config.positions not in allowed:
+        raise UserError(f"mixing={mixing!r} has no {config.positions} positions: choose {', '.join(allowed)}")
 
 
 def places_within(texts: Int[Tensor, "R T"]) -> Int[Tensor, "R T"]:
