@@ -132,8 +132,8 @@ FAMILIES = (
         "ngram-bag",
         "foveate.models.text.ngram_bag",
         {
-            "ngram-bag": (4_450_562, "Words and pairs of words, their mean (fastText: Joulin et al. 2017)"),
-            "ngram-bag-attentive": (4_452_738, "The same, a learned query attends to the words"),
+            "ngram-bag": (4_450_370, "Words and pairs of words, their mean (fastText: Joulin et al. 2017)"),
+            "ngram-bag-attentive": (4_452_514, "The same, a learned query attends to the words"),
         },
         attending=("ngram-bag-attentive",),
     ),
