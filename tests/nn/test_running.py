@@ -10,6 +10,7 @@ from transformers.models.qwen3_next.modeling_qwen3_next import Qwen3NextGatedDel
 import foveate
 from foveate.attention import causal, left_padding, padding, same_text
 from foveate.errors import UserError
+from foveate.models.idle_settings import STATES
 from foveate.nn.running import LAYERS, GatedDelta, Mamba2, running_layer
 
 LONG = 150
@@ -116,6 +117,10 @@ def test_a_language_model_is_read_looked_into_and_continued(name: str) -> None:
     assert (maps != 0).sum() > maps.numel() // 4
     model.train()(tokens).logits.square().sum().backward()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+def test_the_names_of_layers_with_a_state_are_those_of_the_rules() -> None:
+    assert {*STATES} == {*LAYERS}
 
 
 def test_what_does_not_go_together_is_told() -> None:

@@ -34,6 +34,12 @@ SCORED = ("additive", "dot", "scaled-dot", "biaffine")
 STATES = ("linear", "retention", "gated-delta", "mamba-2")
 """Layers that keep a state in the place of keys and values."""
 
+OF_ATTENTION = (
+    *("key_value_heads", "head_width", "split", "head_widths", "weights", "attention_dropout", "window"),
+    *("attention_bias", "query_key_norm", "score_scale", "score_cap"),
+)
+"""Fields that decide layers with keys and values alone."""
+
 RULES = (
     IdleRule("score_activation", "score", acts=("additive",)),
     IdleRule("fixed_vector", "score", acts=("none",)),
@@ -49,14 +55,7 @@ RULES = (
     *(IdleRule(name, "window", idle=(None,)) for name in ("window_every", "window_layers", "window_rotary_base")),
     IdleRule("window_every", "window_layers", acts=(None,)),
     *(IdleRule(f"rotary_{name}", "positions", acts=("rotary",)) for name in ("width", "base", "scaling", "layers")),
-    *(
-        IdleRule(name, "mixing", idle=STATES)
-        for name in ("key_value_heads", "head_width", "split", "head_widths", "weights", "attention_dropout", "window")
-    ),
-    *(
-        IdleRule(name, "mixing", idle=STATES)
-        for name in ("attention_bias", "query_key_norm", "score_scale", "score_cap")
-    ),
+    *(IdleRule(name, "mixing", idle=STATES) for name in OF_ATTENTION),
     IdleRule("one_norm", "parallel", acts=(True,)),
     *(IdleRule(name, "head", acts=("words",)) for name in ("output_bias", "logit_cap")),
     IdleRule("first_norm", "norm", acts=("pre",)),

@@ -154,7 +154,7 @@ class LinearAttention(RunningLayer):
         if rotation is not None:
             raise UserError("linear attention has no rotary positions: its features must stay positive")
         q, k, v = (split_heads(layer(x), self.key_width) for layer in (self.query, self.key, self.value))
-        decay = None if begins is None else (FORGOTTEN * begins)[:, None].expand(-1, self.heads, -1)
+        decay = None if begins is None else _decays(x.new_zeros(len(x), self.heads, x.shape[1]), begins)
         output: Tensor = self.output(self.attend(q, k, v, decay, past, self.score))
         return output
 
