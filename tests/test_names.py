@@ -1,4 +1,4 @@
-"""Names in the package."""
+"""Names in the package and in its tests."""
 
 import ast
 from collections import defaultdict
@@ -7,6 +7,7 @@ from pathlib import Path
 import foveate
 
 ROOT = Path(foveate.__file__).parent
+TESTS = Path(__file__).parent
 
 
 def test_no_two_classes_share_a_name() -> None:
@@ -18,3 +19,24 @@ def test_no_two_classes_share_a_name() -> None:
                 modules[node.name].append(path.relative_to(ROOT).as_posix())
     assert "Skill" in modules
     assert {name: places for name, places in modules.items() if len(places) > 1} == {}
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a file imports by one word."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+    return found
+
+
+def test_what_tests_import_from_each_other_has_a_name_of_its_own() -> None:
+    """Their folders join one search path: of two files of one name, the order of the tests would choose."""
+    files: dict[str, list[Path]] = defaultdict(list)
+    for path in TESTS.rglob("*.py"):
+        files[path.stem].append(path)
+    shared = {name for path in TESTS.rglob("*.py") for name in imported(path)} & files.keys()
+    assert "recorded" in shared
+    assert {name: files[name] for name in shared if len(files[name]) > 1} == {}

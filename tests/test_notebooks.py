@@ -11,9 +11,9 @@ from notebook_outputs import digest
 
 sys.path.append(str(Path(__file__).parent / "tasks"))
 
-import test_whisper
 import tiny_bert
 import tiny_folders
+import whisper_folders
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 
@@ -47,7 +47,7 @@ def small_models(tmp_path_factory: pytest.TempPathFactory) -> None:
     sound.write_bytes(tiny_folders.sound().data)
     folders = {
         "smollm2": tiny_folders.make("llama", root),
-        "whisper-tiny.en": test_whisper.write_model(whisper, multilingual=False),
+        "whisper-tiny.en": whisper_folders.write_model(whisper, multilingual=False),
         "minilm": tiny_bert.write_folder(bert),
     }
     SMALL.update({rf'^MODEL = "{name}"': f"MODEL = {str(folder)!r}" for name, folder in folders.items()})

@@ -114,7 +114,7 @@ def test_every_row_has_options_that_there_are(row: GalleryRow, monkeypatch: pyte
     asked: list[Any] = []
     monkeypatch.setattr(cli_train, "train_task", asked.append)
     monkeypatch.setattr(cli_train, "next_commands", lambda predictor, folder: "")
-    monkeypatch.setattr(bench, "compare", lambda *told: asked.append(told) or Comparison("none", [], {}, {}))
+    monkeypatch.setattr(bench, "compare_seeds", lambda *told: asked.append(told) or Comparison("none", [], {}, {}))
     monkeypatch.setattr(bench, "save", lambda *_: [])
     monkeypatch.setattr(cli_demo, "demo", asked.append)
     for command in row.commands:

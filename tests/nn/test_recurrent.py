@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from foveate.errors import UserError
-from foveate.nn import Recurrent
+from foveate.nn import Recurrent, recurrent
 from foveate.nn.recurrent import CELLS
 
 B, T, E, C = 3, 5, 4, 6
@@ -123,3 +123,18 @@ def test_outputs_of_padded_sequences_are_those_of_packed_ones(bidirectional: boo
     )
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+@EVERY_CELL
+def test_mixed_precision(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On every CPU, also on one without an LSTM in bfloat16, where it computes in float32."""
+    layer, x = Recurrent(cell, E, C, layers=2, bidirectional=True), torch.randn(B, T, E)
+    exact, state = layer(x, lengths=LENGTHS)
+    for there in (recurrent.cpu_has_bfloat16_lstm(), False):
+        monkeypatch.setattr(recurrent, "cpu_has_bfloat16_lstm", lambda there=there: there)
+        with torch.autocast("cpu", torch.bfloat16):
+            outputs, begun = layer(x.bfloat16(), lengths=LENGTHS)
+            alone = layer.outputs(x.bfloat16(), LENGTHS)
+        for found, expected in zip((outputs, alone, *begun), (exact, exact, *state), strict=True):
+            torch.testing.assert_close(found.float(), expected, rtol=0.02, atol=0.02)
+    assert cell != "lstm" or outputs.dtype == alone.dtype == torch.float32

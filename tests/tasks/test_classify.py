@@ -109,9 +109,9 @@ def test_evaluation_beside_the_majority(classifier: Skill, tmp_path: Path) -> No
     ours = found.figures["ways"]["rnn-attentive-classifier"]
     assert ours == {"accuracy": 75.0, "macro_f1": pytest.approx(100 * (4 / 5 + 2 / 3) / 2)}
     assert [answer.split("\t")[0] for answer in found.answers] == ["blame", "blame", "praise", "praise"]
-    assert found.rows == [["rnn-attentive-classifier", "75.00", "73.33"], ["always blame", "75.00", "42.86"]]
-    assert found.notes[:2] == ["4 texts", "2 labels"]
-    assert found.notes[2].startswith("not compared with simple ways to learn it: nothing to learn from")
+    first, *_, last = found.rows
+    assert (first, last) == (["rnn-attentive-classifier", "75.00", "73.33"], ["always blame", "75.00", "42.86"])
+    assert found.notes == ["4 texts", "2 labels"]
     others = [*data, ("odd", "x"), ("new", "y"), ("odd", "z")]
     found = classifier.evaluate([tsv(tmp_path / "test.tsv", others)], NoOptions(), SILENT)
     assert found.notes[2] == "3 of 7 have labels that the model did not learn: odd, new"
@@ -129,9 +129,10 @@ def test_evaluation_beside_counted_words(tmp_path: Path) -> None:
     assert [*ways][1:3] == counted
     assert min(ways[way]["accuracy"] for way in counted) > 80
     text.write_text("praise\ta good film\nblame\ta bad film\n")
-    found = trained.evaluate([asked], NoOptions(), SILENT)
-    assert not {*counted} & found.figures["ways"].keys()
-    assert found.notes[-1].startswith("not compared with simple ways to learn it: ")
+    for skill in (trained, foveate.load(trained.folder)):
+        found = skill.evaluate([asked], NoOptions(), SILENT)
+        assert not {*counted} & found.figures["ways"].keys()
+        assert found.notes[-1].startswith("not compared with simple ways to learn it: ")
 
 
 def test_evaluation_of_the_source_that_it_was_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

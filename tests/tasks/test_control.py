@@ -171,7 +171,6 @@ def test_views_that_are_seen_again() -> None:
     [
         (["--world", "babyai/Nowhere"], "unknown world 'babyai/Nowhere'"),
         (["--world", "babyai/GoToLocal", "--picture", "episode.png"], "an episode is written as .gif"),
-        ([], "this model was trained on files: give --data FOLDER"),
     ],
 )
 def test_bad_input(folder: Path, flags, complaint, capsys) -> None:

@@ -97,10 +97,10 @@ def test_it_learns_which_text_is_the_second(trained: Skill, tmp_path: Path) -> N
     assert trained.run("bad dogs\ta good film").label == "praise"
     assert trained.run("a good film\tbad dogs").label == "blame"
     found = trained.evaluate([write(tmp_path / "test.tsv", pairs(60, 7))], NoOptions(), CONSOLE)
-    assert [row[0] for row in found.rows[:3]] == ["bert-base", "length ratio", "shared letter triples"]
-    own, *others = (ways["accuracy"] for ways in found.figures["ways"].values())
-    assert own > 90
-    assert max(others) < 75
+    ways = {name: figures["accuracy"] for name, figures in found.figures["ways"].items()}
+    assert next(iter(ways)) == "bert-base"
+    assert ways.pop("bert-base") > 90 > max(ways.values())
+    assert max(ways["length ratio"], ways["shared letter triples"]) < 75
 
 
 def test_a_folder_gives_the_same_model_and_nothing_for_nothing(trained: Skill, folder: Path) -> None:

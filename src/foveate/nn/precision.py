@@ -21,6 +21,11 @@ def cpu_has_bfloat16() -> bool:
     return cpu_has("amx_bf16", "avx512_bf16", "sve_bf16")
 
 
+def cpu_has_bfloat16_lstm() -> bool:
+    """Returns whether torch has an LSTM in bfloat16 for this CPU: its kernel needs AVX-512, and stops without it."""
+    return cpu_has("avx512_bw")
+
+
 @cache
 def bfloat16_is_fast() -> bool:
     """Returns whether this CPU multiplies matrices faster in bfloat16 than in float32: measured once, in some 20 ms.

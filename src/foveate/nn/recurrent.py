@@ -7,8 +7,10 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from foveate.attention.autocast import without_autocast
 from foveate.errors import UserError, one_of
 from foveate.nn.pooling import MeanPooling
+from foveate.nn.precision import cpu_has_bfloat16_lstm
 
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU, "vanilla": nn.RNN}
 
@@ -48,6 +50,10 @@ class Recurrent(nn.Module):
         lengths: Int[Tensor, "B"] | None = None,
     ) -> tuple[Float[Tensor, "B T C"], RecurrentState]:
         """The outputs of all steps and the state after the last step, by `lengths` for each sequence."""
+        if self._needs_float32(x):
+            exact = None if state is None else tuple(part.float() for part in state)
+            with without_autocast(x.device):
+                return self(x.float(), exact, lengths)
         start = None if state is None else (state if isinstance(self.layer, nn.LSTM) else state[0])
         if lengths is None or lengths.device.type == "meta":  # which has no numbers: all steps count
             outputs, end = self.layer(x, start)
@@ -66,6 +72,9 @@ class Recurrent(nn.Module):
         """
         if not isinstance(self.layer, nn.LSTM) or x.device.type != "cpu":
             return self(x, lengths=lengths)[0]
+        if self._needs_float32(x):
+            with without_autocast(x.device):
+                return self.outputs(x.float(), lengths)
         steps = torch.arange(x.shape[1], device=x.device)
         inside = (steps < lengths[:, None])[..., None]
         last_first = torch.where(inside[..., 0], lengths[:, None] - 1 - steps, steps)[..., None]
@@ -83,6 +92,11 @@ class Recurrent(nn.Module):
                 parts.append(part if not direction else part.gather(1, last_first.expand_as(part)))
             x = torch.cat(parts, -1)
         return x
+
+    def _needs_float32(self, x: Tensor) -> bool:
+        """Returns whether automatic precision asks for an LSTM in bfloat16 of a CPU that has none."""
+        mixed = x.device.type == "cpu" and torch.is_autocast_enabled("cpu")
+        return mixed and isinstance(self.layer, nn.LSTM) and not cpu_has_bfloat16_lstm()
 
     def _concatenate(self, state: Float[Tensor, "L B D"]) -> Float[Tensor, "M B C"]:
         """Concatenate the states of both directions of a layer."""

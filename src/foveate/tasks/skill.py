@@ -38,7 +38,7 @@ from foveate.tasks.looking import Looking
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import recipe_value
 from foveate.tasks.task import Task
-from foveate.tasks.training_data import notes_of, read_training
+from foveate.tasks.training_data import check_training_files, notes_of, read_training
 from foveate.training import Batches, Objective, Validation
 from foveate.training.folder_lock import lock_to_save
 from foveate.training.hardware import choose_workers
@@ -374,6 +374,8 @@ class Skill(Looking):
         """
         if self.learned_from is None:
             self.learned_from = read_training(self)[0]
+        else:
+            check_training_files(self)
         return self.learned_from
 
     # -- training

@@ -22,9 +22,14 @@ def read_training(skill: Any) -> tuple[Dataset[Any], Dataset[Any]]:
 
     Raises UserError where that is not there any more, or where files of text have changed.
     """
+    check_training_files(skill)
+    return open_examples(skill.task, skill.recipe)
+
+
+def check_training_files(skill: Any) -> None:
+    """Raises UserError where files of text that a skill was trained on have changed: they are read bit by bit."""
     if skill.processor.reads.by_files and notes_files(skill.description):
         check_unchanged(skill.description)
-    return open_examples(skill.task, skill.recipe)
 
 
 def notes_of(skill: Any, data: Sequence[Path]) -> list[str]:
