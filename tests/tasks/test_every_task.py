@@ -47,6 +47,10 @@ from foveate.tensor_files import read_tensors
 from foveate.training import Interrupted, read_rows
 from foveate.viewer.page import read as read_page
 
+pytestmark = pytest.mark.usefixtures(
+    "unchecked"
+)  # which halves the time; shapes are checked as the models of `trained` are trained
+
 WITHOUT_SCORE = {"embed", "draw", "gan"}
 """Tasks whose answers have no probability: vectors, and drawings."""
 
