@@ -336,7 +336,7 @@ def variants() -> tuple[Variant, ...]:
 
 
 def _changes(kind: Any) -> list[tuple[str, Any]]:
-    """All values of all fields of a config that offer a choice."""
+    """All values of all fields of a config that offer a choice, and a width of values that is not that of keys."""
     kinds = field_types(kind)
     options = {
         part.name: get_args(kinds[part.name])
@@ -344,6 +344,7 @@ def _changes(kind: Any) -> list[tuple[str, Any]]:
         else (False, True) * (kinds[part.name] is bool)
         for part in fields(kind)
     }
+    options["value_width"] = (7,) * ("value_width" in kinds)
     return [(name, option) for name, values in options.items() for option in values]
 
 

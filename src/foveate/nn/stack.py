@@ -37,7 +37,9 @@ class StackConfig(HeadFields):
     key_value_heads: int | None = None
     """Heads of keys and values, each shared by equally many heads of queries; by default one for each."""
     head_width: int | None = None
-    """Width of each head's queries, keys and values; by default width / heads."""
+    """Width of each head's queries and keys; by default width / heads."""
+    value_width: int | None = None
+    """Width of each head's values; by default that of its keys."""
     feedforward: int = 2048
     """Inner width of the feed-forward layers."""
     layers: int = 6
@@ -243,6 +245,7 @@ def _block(config: StackConfig, attend: Callable[..., SelfAttention] | None) -> 
         config.width,
         config.heads,
         head_width=config.head_width,
+        value_width=config.value_width,
         dropout=config.attention_dropout,
         key_value_heads=config.key_value_heads,
         bias=config.bias if config.attention_bias is None else config.attention_bias != "none",
