@@ -40,7 +40,10 @@ def change(model: nn.Module, changes: Changes) -> Iterator[None]:
     of_kind(Mapping, "changes", changes, "a mapping from patterns of sites")
     if not changes:
         raise UserError('there is nothing to change: name a site, such as {"decoder.5.cross": Knock(heads=[3])}')
-    listed = {pattern: list(one) if isinstance(one, (list, tuple)) else [one] for pattern, one in changes.items()}
+    listed = {
+        pattern: [one] if isinstance(one, Change) or not isinstance(one, Sequence) else list(one)
+        for pattern, one in changes.items()
+    }
     for pattern, several in listed.items():
         for one in several:
             of_kind(Change, f"the change of {pattern}", one, "Knock(...), Scale(...) or the like")

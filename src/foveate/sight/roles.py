@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from foveate.errors import UserError, of_kind, one_of, whole_number
+from foveate.errors import MOST, UserError, of_kind, one_of, whole_number
 from foveate.sight.measures import resolve_choice
 from foveate.sight.site import Site
 
@@ -45,7 +45,7 @@ class Roles:
         """The roles of a head with at least this score, and twice that of an even head; the largest first."""
         heads = {name: len(scores) for sites in self.scores.values() for name, scores in sites.items()}
         one_of("site", site, heads)
-        (head,) = resolve_choice(head, heads[site])
+        (head,) = resolve_choice(whole_number("head", head, least=-MOST), heads[site])
         found = {role: float(sites[site][head]) for role, sites in self.scores.items() if site in sites}
         least = {role: max(above, 2 * self.even[role]) for role in found}
         return {role: score for role, score in sorted(found.items(), key=lambda each: -each[1]) if score >= least[role]}
