@@ -40,6 +40,9 @@ OF_ATTENTION = (
 )
 """Fields that decide layers with keys and values alone."""
 
+OF_EQUAL_KEYS = ("key_value_heads", "split", "head_widths", "query_key_norm", "score_scale", "score_cap")
+"""Fields that decide keys which each head projects from the input itself."""
+
 RULES = (
     IdleRule("score_activation", "score", acts=("additive",)),
     IdleRule("fixed_vector", "score", acts=("none",)),
@@ -56,6 +59,8 @@ RULES = (
     IdleRule("window_every", "window_layers", acts=(None,)),
     *(IdleRule(f"rotary_{name}", "positions", acts=("rotary",)) for name in ("width", "base", "scaling", "layers")),
     *(IdleRule(name, "mixing", idle=STATES) for name in OF_ATTENTION),
+    *(IdleRule(name, "mixing", idle=("latent",)) for name in OF_EQUAL_KEYS),
+    IdleRule("latent_width", "mixing", acts=("latent",)),
     IdleRule("one_norm", "parallel", acts=(True,)),
     *(IdleRule(name, "head", acts=("words",)) for name in ("output_bias", "logit_cap")),
     IdleRule("first_norm", "norm", acts=("pre",)),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, SoftCapped, window
 from foveate.errors import UserError, check_literals
 from foveate.nn.attention import MultiHeadAttention
-from foveate.nn.blocks import ParallelBlock, TransformerBlock
+from foveate.nn.blocks import ParallelBlock, SelfAttention, TransformerBlock
 from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.heads import HeadFields
@@ -23,7 +23,7 @@ from foveate.nn.positions import position_encoding
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import Rotary, RotaryScaling, Rotation
-from foveate.nn.running import Running, RunningLayer
+from foveate.nn.running import Running
 
 
 @dataclass(kw_only=True)
@@ -120,7 +120,7 @@ class TransformerStack(nn.Module):
         self,
         config: StackConfig,
         distances: Any = None,
-        attention: Callable[..., MultiHeadAttention | RunningLayer] | None = None,
+        attention: Callable[..., SelfAttention] | None = None,
     ) -> None:
         """`distances` is what all blocks are given as their bias, and `attention` makes their self-attention or what
         stands in its place; by default both are those of the config."""
@@ -237,7 +237,7 @@ def _score(config: StackConfig) -> Score | None:
     return score if config.score_cap is None else SoftCapped(score, config.score_cap)
 
 
-def _block(config: StackConfig, attend: Callable[..., MultiHeadAttention | RunningLayer] | None) -> TransformerBlock:
+def _block(config: StackConfig, attend: Callable[..., SelfAttention] | None) -> TransformerBlock:
     usual = RelativeAttention if config.positions == "relative-projected" else MultiHeadAttention
     attention = (attend or usual)(
         config.width,
