@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from foveate.errors import UserError, of_kind, two_whole_numbers, whole_number
+from foveate.errors import MOST, UserError, of_kind, two_whole_numbers, whole_number
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Windows:
         for name in ("height", "width"):
             whole_number(name, getattr(self, name), least=1)
         two_whole_numbers("window", self.window, least=1)
-        two_whole_numbers("shift", self.shift, least=0)
+        two_whole_numbers("shift", self.shift, least=-MOST)
         if not all(0 <= shift < length for shift, length in zip(self.shift, self.window, strict=True)):
             raise UserError(
                 f"windows of {self.window} cannot be shifted by {self.shift}: it must be less than the window"
