@@ -1,8 +1,9 @@
 """Mistakes of a user, each reported in one clear line."""
 
 import difflib
+import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -88,9 +89,36 @@ def check_literals(config: Any) -> None:
             one_of(part.name, getattr(config, part.name), get_args(kinds[part.name]))
 
 
-def at_least(least: int, name: str, value: float) -> None:
+def of_kind(kind: type | tuple[type, ...], name: str, value: object, what: str) -> None:
+    """Raise UserError unless the `value` that is given as `name` is of a kind, which `what` says in words."""
+    if not isinstance(value, kind):
+        raise UserError(f"{name} is {show_value(value)}, but must be {what}")
+
+
+def whole_number(name: str, value: Any, least: int = 0) -> int:
+    """The value as an int. Raises UserError for one below `least` and for what is not a whole number."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise UserError(f"{name} is {show_value(value)}, but must be a whole number") from None
+    at_least(least, name, number)
+    return number
+
+
+def two_whole_numbers(name: str, value: Any, least: int = 0) -> tuple[int, int]:
+    """A pair of whole numbers. Raises UserError for anything else, and for numbers below `least`."""
+    if not isinstance(value, Sequence) or len(value) != 2:
+        raise UserError(f"{name} is {show_value(value)}, but must be two whole numbers")
+    return whole_number(name, value[0], least), whole_number(name, value[1], least)
+
+
+def at_least(least: float, name: str, value: float) -> None:
     """Raise UserError for a `value` below `least`, one that is not a number, and a count that none can be."""
-    if not value >= least:
+    try:
+        enough = value >= least
+    except TypeError:
+        raise UserError(f"{name} is {show_value(value)}, but must be a number") from None
+    if not enough:
         raise UserError(f"{name} is {value}, but must be at least {least}")
     if isinstance(value, int):
         at_most(MOST, name, value)

@@ -142,7 +142,7 @@ def test_mistakes(folder: Path, fails: Fails, tmp_path: Path, monkeypatch: pytes
         ),
         (
             ("train", "classify", "--tokens", "letters"),
-            "invalid choice 'letters' for argument '--tokens'. Expected on",
+            "unknown --tokens 'letters'; did you mean ",
         ),
         (
             ("train", "translate", "movie-sentiment"),

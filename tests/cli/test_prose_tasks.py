@@ -91,4 +91,4 @@ def test_mistakes(author: Path, coder: Path, fails) -> None:
         "unknown condition 'see'; did you mean sea?"
     )
     assert fails("eval", coder, "--examples", "0") == "examples is 0, but must be at least 1"
-    assert fails("run", coder, "The whale", "--show", "vectors").startswith("invalid choice 'vectors'")
+    assert fails("run", coder, "The whale", "--show", "vectors").startswith("unknown --show 'vectors'")

@@ -352,7 +352,7 @@ def test_errors() -> None:
         raise KeyError
     with pytest.raises(UserError, match="others is a factor above 0, not 0; Knock"):
         Redirect(2, others=0)
-    with pytest.raises(UserError, match="a finite number, not by inf"):
+    with pytest.raises(UserError, match="by is inf, but must be a finite number"):
         Sharpen(math.inf)
     with look(model) as sight:
         model(*parts)

@@ -165,7 +165,7 @@ def test_a_figure_of_a_long_map_is_pooled() -> None:
 
 
 def test_a_figure_with_other_tokens_than_the_map_has() -> None:
-    with pytest.raises(UserError, match=r"layers\.0 has 11 queries, but 2 tokens are given for them"):
+    with pytest.raises(UserError, match=r"layers\.0 has 11 queries, but 2 tokens were given"):
         seen().figure("layers.0", ["a", "b"])
 
 

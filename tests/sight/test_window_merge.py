@@ -140,7 +140,7 @@ def test_what_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ((4, 6, (2, 0)), "windows of (2, 0) in 4 x 6 patches: sizes must be 1 or more"),
+        ((4, 6, (2, 0)), "window is 0, but must be at least 1"),
         ((4, 6, (2, 3), (0, 3)), "windows of (2, 3) cannot be shifted by (0, 3): it must be less than the window"),
         ((4, 6, (2, 3), (-1, 0)), "windows of (2, 3) cannot be shifted by (-1, 0): it must be less than the window"),
     ],

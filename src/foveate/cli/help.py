@@ -79,7 +79,7 @@ def short_help(text: str, names: Sequence[str], examples: Sequence[str]) -> str:
 
 def _before(text: str) -> str:
     """What stands before the options, with the usage in words."""
-    text = re.sub(r"usage: [^\n]*", lambda line: _in_words(line[0], may_be_none=False), text)
+    text = re.sub(r"usage: [^\n]*", lambda line: in_words(line[0]), text)
     return re.sub(r"\n\n+", "\n\n", re.sub(r"\x1b\[[0-9;]*m", "", text).partition("╭")[0]).rstrip()
 
 
@@ -93,7 +93,7 @@ NOTHING = re.compile(r" *\(default: (None)?\)$")
 ANSWERS = {"(default: False)": "(default: no)", "(default: True)": "(default: yes)"}
 
 
-def _in_words(name: str, may_be_none: bool) -> str:
+def in_words(name: str, may_be_none: bool = False) -> str:
     """The name of an option, and what it takes: a text, a number, a file, one of some words, or nothing."""
     name = re.sub(r"\{None,([^}]*)\}", r"{\1,None}" if may_be_none else r"{\1}", name)
     name = re.sub(r"\{None\}\|(\S+)", r"\1|None" if may_be_none else r"\1", name)
@@ -113,7 +113,7 @@ def _wrapped(lines: Sequence[str]) -> str:
         text = text.replace(told, answer)
     width, margin = min(shutil.get_terminal_size().columns, 120), " " * 28
     lines = textwrap.wrap(text, width, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
-    head = f"  {_in_words(name, with_value)}"
+    head = f"  {in_words(name, with_value)}"
     return "\n".join([head + lines[0][len(head) :], *lines[1:]] if len(head) < len(margin) else [head, *lines])
 
 

@@ -6,14 +6,18 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import fields
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import tyro
 
 from foveate.cli.aliases import ALIASES, gathered, repeated, short_names, spelled_out
-from foveate.cli.help import full_help, known_options, list_options, whole_help
-from foveate.errors import UserError
+from foveate.cli.help import full_help, in_words, known_options, list_options, whole_help
+from foveate.errors import UserError, quoted, unknown
+
+_KINDS = {"INT": ("a whole number", "whole numbers"), "FLOAT": ("a number", "numbers")}
+"""What the parser asks for, and how one such and several are called."""
 
 _TEXT = "\ue000"
 """Marks an argument behind `--`, which the parser would otherwise take for a flag; a character of nobody's text."""
@@ -51,7 +55,7 @@ def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None
         unknown = [word for word in arguments if word.startswith("--") and word.partition("=")[0] not in known]
         if unknown:  # what follows it has been taken for something else
             raise UserError(_unexpected(unknown, kind, command, keywords)) from None
-        raise UserError(_one_line(complaint.getvalue(), command)) from None
+        raise _mistake(complaint.getvalue(), arguments, command) from None
     if extra:
         raise UserError(_unexpected(extra, kind, command, keywords))
     return _without_marks(options) if text else options
@@ -95,11 +99,41 @@ def _field(option: str) -> str:
     return option.lstrip("-").split(".")[-1]
 
 
-def _one_line(box: str, command: str) -> str:
-    """Returns the text of a box of several lines, without the box (drawn with dashes alone where the terminal has no
-    more)."""
+def _mistake(box: str, arguments: Sequence[str], command: str) -> UserError:
+    """What the parser says in a box of several lines, as one line: the option, what was given and what it must be."""
     _title, *lines = re.sub(r"\x1b\[[0-9;]*m", "", box).splitlines()
-    texts = [line.strip("│╭╰╮╯ ") for line in lines]
+    texts = [line.strip("│╭╰╮╯ ") for line in lines]  # drawn with dashes alone where the terminal has no more
     words = " ".join(" ".join(text for text in texts if text.strip("-─")).split())
+    choice = re.match(r"invalid choice '(.*?)' for argument '(.*?)'\. Expected one of \((.*?)\)", words)
+    if choice is not None:
+        given, flag, known = choice.groups()
+        return unknown(flag, given, [name.replace(" ", "") for name in re.findall("'(.*?)'", known)])
+    missing = re.match(r"Missing value for argument '(--.*?)'\. Expected (\d+) values", words)
+    if missing is not None:
+        return UserError(f"{missing[1]} needs {'a value' if missing[2] == '1' else f'{missing[2]} values'}")
+    wrong = re.match(r"Error parsing (--[\w.-]+): ", words)
+    kind = None if wrong is None else _wanted(next((text for text in texts if text.startswith(f"{wrong[1]} ")), ""))
+    if wrong is not None and kind is not None:
+        return UserError(f"{wrong[1]} is {quoted(_given(wrong[1], arguments))}, but must be {kind}")
     message = re.split(" ?(?:Argument helptext:|For full helptext|Got errors:)", words)[0].rstrip(".")
-    return f"{message}; see foveate {command} --help"
+    return UserError(f"{message}; see foveate {command} --help")
+
+
+def _wanted(usage: str) -> str | None:
+    """What an option is to be, from its line in the help: of "--heads [INT [INT ...]]", "whole numbers"."""
+    pattern = usage.partition(" ")[2].replace("{None}|", "").strip("{}")
+    several = re.fullmatch(r"\[(.*?) \[\1 \.\.\.\]\]", pattern)
+    parts = (several[1] if several else pattern).split("|")
+    if pattern.count("[") != pattern.count("]"):  # cut by a narrow terminal
+        return None
+    if not _KINDS.keys() & set(parts):  # a name with a number each, for instance
+        return in_words(pattern) or None
+    return " or ".join(_KINDS[part][several is not None] if part in _KINDS else part.strip("{}") for part in parts)
+
+
+def _given(flag: str, arguments: Sequence[str]) -> str:
+    """The values of an option, as they were given."""
+    place = max(index for index, word in enumerate(arguments) if word.partition("=")[0] == flag)
+    values = [arguments[place].partition("=")[2]] if "=" in arguments[place] else []
+    values += takewhile(lambda word: not word.startswith("--"), arguments[place + 1 :])
+    return " ".join(values)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
-from foveate.errors import UserError
+from foveate.errors import UserError, of_kind
 from foveate.sight.call_adapter import has_values
 from foveate.sight.changes import Change, Where
 from foveate.sight.given_weights import MadeProduct
@@ -37,16 +37,21 @@ def change(model: nn.Module, changes: Changes) -> Iterator[None]:
     acted nowhere, or if a module that it names attended in a way that cannot be changed. Gradients of a bias that a
     library passes as a mask are not computed.
     """
-    listed = {pattern: [one] if isinstance(one, Change) else list(one) for pattern, one in changes.items()}
+    of_kind(Mapping, "changes", changes, "a mapping from patterns of sites")
+    if not changes:
+        raise UserError('there is nothing to change: name a site, such as {"decoder.5.cross": Knock(heads=[3])}')
+    listed = {
+        pattern: [one] if isinstance(one, Change) or not isinstance(one, Sequence) else list(one)
+        for pattern, one in changes.items()
+    }
     for pattern, several in listed.items():
         for one in several:
-            if not isinstance(one, Change):
-                raise TypeError(f"a change of '{pattern}' is Knock(...), Scale(...) or the like, not {one!r}")
+            of_kind(Change, f"the change of {pattern}", one, "Knock(...), Scale(...) or the like")
     own = own_modules(model)
     changer = Changer(listed, own is not None)
     with watch(model, "change", changer, own):
         yield
-    changer.check(model, changer.changed)
+    changer.check(model, changer.reached)
     changer.check_all_acted()
 
 
@@ -62,8 +67,8 @@ class Changer(Watcher):
 
     def __init__(self, changes: Mapping[str, Sequence[Change]], own: bool) -> None:
         super().__init__(list(changes), own)
-        self.changed = False
-        """Whether any call was changed."""
+        self.reached = False
+        """Whether any call was one to change, even if it has none of the tokens."""
         self._changes = [(pattern, one) for pattern, several in changes.items() for one in several]
         self._acted = [False] * len(self._changes)
         self._rows: dict[str, tuple[int, int]] = {}
@@ -81,6 +86,7 @@ class Changer(Watcher):
         call = make()
         if not has_values(call.queries):
             return None  # `record` says so
+        self.reached = True
         where = Where(module, self._first(module, running, call))
         made = call
         for number, (pattern, one) in enumerate(self._changes):
@@ -91,7 +97,7 @@ class Changer(Watcher):
         with self.inside_call():
             attended = kernel_of(made).attend(made)
         self.untraced.note_recorded(module)
-        self.made, self.changed = made, True
+        self.made = made
         return attended
 
     def record(self, call: Call, attended: Attended, finish: Callable[[Tensor], Tensor] | None = None) -> None:
@@ -127,6 +133,7 @@ class Changer(Watcher):
         """Raise UserError for a change that changed nothing."""
         for (pattern, one), acted in zip(self._changes, self._acted, strict=True):
             if not acted:
+                kind = type(one).__name__.lstrip("_")
                 raise UserError(
-                    f"{one} of '{pattern}' changed nothing: nothing that attended has such a path, or such tokens"
+                    f"{kind} of '{pattern}' changed nothing: nothing that attended has such a path, or such tokens"
                 )

@@ -6,7 +6,7 @@ are numbers, several numbers or a slice; by default a change is of all.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from foveate.attention.call import Call
 from foveate.attention.masks import Mask
 from foveate.attention.scores import ScaledDot, Score
 from foveate.attention.shapes import cut
-from foveate.errors import UserError
+from foveate.errors import MOST, UserError, at_least, of_kind, whole_number
 from foveate.sight.call_adapter import MASKED_BELOW
 from foveate.sight.given_weights import GivenWeights
 from foveate.sight.site import Site
@@ -39,6 +39,10 @@ class Where:
 
 class Change(ABC):
     """A change of every call of a site."""
+
+    def __post_init__(self) -> None:
+        for name in ("heads", "queries", "keys"):
+            _check_chosen(name, getattr(self, name, None))
 
     @abstractmethod
     def __call__(self, call: Call, where: Where) -> Call | None:
@@ -80,6 +84,8 @@ class Redirect(Change):
     queries: Chosen = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(0, "others", self.others)
         if not 0 < self.others < math.inf:
             raise UserError(f"others is a factor above 0, not {self.others:g}; Knock(keys=...) removes keys")
 
@@ -99,8 +105,8 @@ class Sharpen(Change):
     heads: Chosen = None
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.by):
-            raise UserError(f"scores are multiplied by a finite number, not by {self.by}")
+        super().__post_init__()
+        _check_factor(self.by)
 
     def __call__(self, call: Call, where: Where) -> Call:
         factor = _factors(self.heads, self.by, call, where)
@@ -122,6 +128,10 @@ class Scale(Change):
     by: float
     heads: Chosen = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_factor(self.by)
+
     def __call__(self, call: Call, where: Where) -> Call:
         factor = _factors(self.heads, self.by, call, where).to(call.values.dtype)
         return replace(call, values=call.values * factor, projected=False)
@@ -138,6 +148,8 @@ class Patch(Change):
     keys: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        of_kind(Site, "what is put in", self.of, "a site of a look")
         if not (self.queries or self.keys):
             raise UserError("say what to put in: Patch(site, queries=True), keys=True, or both")
         if self.of.keys is None or len(self.of.calls) != 1:
@@ -167,6 +179,22 @@ class Patch(Change):
 
 
 # -- which part of a call
+
+
+def _check_factor(by: float) -> None:
+    at_least(-math.inf, "by", by)
+    if not math.isfinite(by):
+        raise UserError(f"by is {by}, but must be a finite number")
+
+
+def _check_chosen(name: str, chosen: Any) -> None:
+    """Raise UserError for what are no numbers of heads, queries or keys."""
+    if isinstance(chosen, slice):
+        numbers = [bound for bound in (chosen.start, chosen.stop, chosen.step) if bound is not None]
+    else:
+        numbers = chosen if isinstance(chosen, Iterable) and not isinstance(chosen, str) else [chosen]
+    for number in numbers if chosen is not None else ():
+        whole_number(name, number, least=-MOST)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from foveate.attention import hooks
 from foveate.attention.autocast import without_autocast
-from foveate.errors import UserError
+from foveate.errors import UserError, of_kind, whole_number
 from foveate.sight import measures
 from foveate.sight.adapters.transformers import NAME, common_options, is_causal, joined_mask
 from foveate.sight.call_adapter import CallAdapter
@@ -26,10 +26,13 @@ def register(layers: Collection[int] | None = None) -> None:
     Models run with the kernels of `attend`, in memory linear in the length, also with `output_attentions=True`: it
     gives the weights of `layers`, numbers from 0, and no others (None: of all layers). Call it again for other layers.
     """
+    if layers is not None:
+        of_kind((list, tuple, set, frozenset, range), "layers", layers, "numbers of layers")
+        layers = frozenset(whole_number("a layer", layer) for layer in layers)
     from transformers import AttentionInterface
     from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-    AttentionInterface.register(NAME, _attention(None if layers is None else frozenset(layers)))
+    AttentionInterface.register(NAME, _attention(layers))
     AttentionMaskInterface.register(NAME, sdpa_mask)
 
 

@@ -12,9 +12,10 @@ from foveate.attention.biases import Bias
 from foveate.attention.call import Call
 from foveate.attention.masks import Mask
 from foveate.attention.shapes import cut
-from foveate.errors import UserError, at_least
+from foveate.errors import UserError, of_kind, one_of, show_value, whole_number
 from foveate.sight.changer import change
 from foveate.sight.changes import Change, Where
+from foveate.sight.site_patterns import list_of_texts
 
 Measure = Callable[[], Tensor]
 """Runs the model and gives a number, such as the log-probability of its answer."""
@@ -38,6 +39,7 @@ class Effects:
 
     def largest(self, count: int = 10) -> list[tuple[str, int | None, float]]:
         """Site, head and effect of those that did most, measured exactly."""
+        whole_number("count", count)
         found = sorted(self.exact.items(), key=lambda item: -abs(item[1]))
         return [(site, head, effect) for (site, head), effect in found[:count]]
 
@@ -74,7 +76,8 @@ def effects(
 
     With `copies` that many inputs run in one batch, `at_once` at most, of which each lacks another head.
     """
-    patterns = [sites] if isinstance(sites, str) else list(sites)
+    patterns = list_of_texts("sites", sites)
+    one_of("of", of, ("heads", "sites"))
     gauge = _Gauge()
     value, slopes = _slopes(model, measure, patterns, gauge, gauge.factors)
     estimates = {site: slope.flatten().float().cpu() for site, slope in slopes.items()}
@@ -101,30 +104,31 @@ def key_effects(
     A key is taken out of all sites at once: the other keys of a query share its weight. The estimate of all keys is how
     fast the number changes as their weights shrink. The largest are measured, `among` these keys if any are named.
     """
-    gauge = _KeyGauge()
-    value, slopes = _slopes(model, measure, list(sites), gauge, gauge.logs)
+    gauge, sites = _KeyGauge(), list_of_texts("sites", sites)
+    value, slopes = _slopes(model, measure, sites, gauge, gauge.logs)
     (slope,) = slopes.values()
     found = KeyEffects(value, slope.flatten().float().cpu())
     ordered = found.estimates.abs().argsort(descending=True, stable=True).tolist()
     measured = {*(ordered if among is None else among)}
     keys = [key for key in ordered if key in measured][: _count(exact)]
-    changed = _take_out(model, measure, keys, _WithoutKeys, lambda some: list(sites), copies, at_once)
+    changed = _take_out(model, measure, keys, _WithoutKeys, lambda some: sites, copies, at_once)
     found.exact = {key: after - value for key, after in zip(keys, changed, strict=True)}
     return found
 
 
 def _count(exact: int | None) -> int | None:
-    if exact is not None:
-        at_least(0, "exact", exact)
-    return exact
+    return None if exact is None else whole_number("exact", exact)
 
 
 def _slopes(
     model: nn.Module, measure: Measure, patterns: Sequence[str], gauge: Change, by_name: dict[str, Tensor]
 ) -> tuple[float, dict[str, Tensor]]:
     """The number of the whole model, and minus its gradient by each tensor that the gauge has put into it."""
+    if not callable(measure):
+        raise UserError(f"measure is {show_value(measure)}, but must be a function that runs the model")
     with torch.enable_grad(), change(model, dict.fromkeys(patterns, gauge)):
         value = measure()
+    of_kind(Tensor, "what measure gives", value, "a tensor of one number")
     if value.numel() != 1:
         raise UserError(f"measure gives one number, not a tensor of shape {tuple(value.shape)}")
     if not value.requires_grad:
@@ -151,6 +155,8 @@ def _take_out(
     at_once: int,
 ) -> list[float]:
     """The number without each of the removals: several in one batch where the model can run on copies."""
+    if copies is not None and not callable(copies):
+        raise UserError(f"copies is {show_value(copies)}, but must be a function of a number of copies")
     found: list[float] = []
     step = 1 if copies is None else max(1, at_once)
     while len(found) < len(removals):

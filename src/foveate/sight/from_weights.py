@@ -163,17 +163,23 @@ def _named(weights: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 def _rows(steps: Sequence[Any]) -> Tensor:
     """The maps of several steps as the rows of one; a key that a step did not have yet has the weight 0."""
-    parts = [torch.as_tensor(step).detach() for step in steps]
+    parts = [_tensor("weights", step) for step in steps]
+    if any(part.ndim < 2 for part in parts):
+        raise UserError("weights: each step has an array of (T, S), (H, T, S) or (B, H, T, S) for each layer")
     most = max(part.shape[-1] for part in parts)
     return torch.cat([torch.nn.functional.pad(part, (0, most - part.shape[-1])) for part in parts], -2)
 
 
-def _four(name: str, values: Any) -> Float[Tensor, "B H T S"]:
-    """An array as a tensor with all four dimensions."""
+def _tensor(name: str, values: Any) -> Tensor:
     try:
-        found = torch.as_tensor(values).detach()
+        return torch.as_tensor(values).detach()
     except (TypeError, ValueError, RuntimeError):
         raise UserError(f"{name}: an array of numbers was expected, not {show_value(values)}") from None
+
+
+def _four(name: str, values: Any) -> Float[Tensor, "B H T S"]:
+    """An array as a tensor with all four dimensions."""
+    found = _tensor(name, values)
     if not 2 <= found.ndim <= 4 or not found.is_floating_point():
         shape = " x ".join(map(str, found.shape)) or "one number"
         raise UserError(f"{name}: expected weights (T, S), (H, T, S) or (B, H, T, S), not {found.dtype} of {shape}")

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.errors import UserError
+from foveate.errors import UserError, of_kind
 from foveate.sight.derived import FactoredSite
 from foveate.sight.recorded_call import RecordedCall
 from foveate.sight.site import Site
@@ -47,6 +47,7 @@ class GradientSite(FactoredSite):
 
 def gradients_of(sites: Sequence[Site], target: Tensor) -> Gradients:
     """The gradients of the outputs of all calls of some sites. Raises UserError if they were not kept."""
+    of_kind(Tensor, "the target", target, "a tensor that was computed from the output")
     calls = [recorded for site in sites for recorded in site.calls]
     if any(recorded.output is None for recorded in calls):
         raise UserError("gradients need look(model, gradients=True)")

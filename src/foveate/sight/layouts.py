@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from foveate.errors import UserError
+from foveate.errors import MOST, UserError, of_kind, two_whole_numbers, whole_number
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,10 @@ class Grid:
     before: int = 1
     """Number of tokens before the first patch: a class token, registers."""
 
+    def __post_init__(self) -> None:
+        for name, least in (("height", 1), ("width", 1), ("before", 0)):
+            whole_number(name, getattr(self, name), least)
+
     def position(self, row: int, column: int) -> int:
         """The position of a patch among the queries or keys."""
         if not (0 <= row < self.height and 0 <= column < self.width):
@@ -33,6 +37,7 @@ class Grid:
 
         Raises UserError unless there is one value for each patch and each token before them.
         """
+        of_kind(Tensor, "values", values, "a tensor")
         expected = self.before + self.height * self.width
         if values.shape[-1] != expected:
             raise UserError(
@@ -60,10 +65,10 @@ class Windows:
     shift: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
-        if min(self.height, self.width, *self.window) < 1:
-            raise UserError(
-                f"windows of {self.window} in {self.height} x {self.width} patches: sizes must be 1 or more"
-            )
+        for name in ("height", "width"):
+            whole_number(name, getattr(self, name), least=1)
+        two_whole_numbers("window", self.window, least=1)
+        two_whole_numbers("shift", self.shift, least=-MOST)
         if not all(0 <= shift < length for shift, length in zip(self.shift, self.window, strict=True)):
             raise UserError(
                 f"windows of {self.window} cannot be shifted by {self.shift}: it must be less than the window"

@@ -15,6 +15,7 @@ from foveate.sight.norms import ProjectionSearch, notes_of
 from foveate.sight.own_models import own_modules
 from foveate.sight.recorder import Recorder
 from foveate.sight.sight import Sight
+from foveate.sight.site_patterns import list_of_texts
 from foveate.sight.watcher import Watcher, only_one, opened
 
 
@@ -44,7 +45,7 @@ def look(
     a module attended in a way that cannot be recorded, if nothing that attended matches `sites`, or if all attention
     was outside of a call of `model`.
     """
-    sites = [sites] if isinstance(sites, str) else sites
+    sites = None if sites is None else list_of_texts("sites", sites)
     own = own_modules(model)
     if keep is not None and (values or gradients):
         raise UserError("values and gradients need queries and keys: look without keep")

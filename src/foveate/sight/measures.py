@@ -5,6 +5,7 @@ Everything here works on a `Call` and knows nothing of the model that made it. R
 a few attention calls.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,10 +15,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.attention.call import Call
-from foveate.errors import UserError, unknown
+from foveate.errors import UserError, show_value, unknown
 from foveate.sight.blocks import Box, Measure, compute_dtype, measurement_context, weight_blocks
 from foveate.sight.key_measures import Pooled, Propagation, Received
 from foveate.sight.query_measures import Distance, Entropy, LargestScore, Max, Top, TopKeys
+from foveate.sight.site_patterns import list_of_texts
 
 __all__ = [
     "MEASURES",
@@ -55,7 +57,7 @@ MEASURES: dict[str, Callable[[int], Measure]] = {
 
 def check_names(names: str | Sequence[str], others: Sequence[str] = ()) -> list[str]:
     """The names as a list. Raises UserError for a name that is neither in `MEASURES` nor in `others`."""
-    names, known = [names] if isinstance(names, str) else list(names), [*MEASURES, *others]
+    names, known = list_of_texts("measures", names), [*MEASURES, *others]
     for name in names:
         if name not in known:
             raise unknown("measure", name, known)
@@ -113,7 +115,11 @@ def _fill(result: Tensor, call: Call, queries: Sequence[int], keys: Sequence[int
 def resolve_choice(choice: Choice, count: int) -> Sequence[int]:
     """The chosen positions among `count`: a range if they are contiguous, else a list. Raises UserError if one is
     missing."""
-    chosen = range(count)[choice] if isinstance(choice, slice) else list(_positions(choice, count))
+    try:
+        chosen = range(count)[choice] if isinstance(choice, slice) else list(_positions(choice, count))
+    except TypeError:
+        given = show_value(choice)
+        raise UserError(f"positions are chosen by numbers, a slice or {count} booleans, not by {given}") from None
     span = range(chosen[0], chosen[0] + len(chosen)) if chosen else range(0)
     # Ranges are compared without making a list, which may need more memory than the result.
     return span if chosen == (span if isinstance(chosen, range) else list(span)) else list(chosen)
@@ -131,7 +137,7 @@ def _positions(choice: Any, count: int) -> Iterator[int]:
     for position in listed:
         if not -count <= position < count:
             raise UserError(f"there is no position {position} among {count}: they are 0 to {count - 1}")
-        yield position % count
+        yield operator.index(position) % count
 
 
 def _head_box(leading: torch.Size, head: int) -> Box:

@@ -7,6 +7,8 @@ attended to.
 
 from torch import nn
 
+from foveate.errors import of_kind
+
 CONTAINERS = {nn.Sequential, nn.ModuleList, nn.ModuleDict}
 """Modules of torch that only hold or call others."""
 
@@ -17,6 +19,7 @@ def own_modules(model: nn.Module) -> dict[str, nn.Module] | None:
     A hook or method that was added to a module from outside could attend, too. (`named_modules` takes three times as
     long, a hundredth of a pass of a small model.)
     """
+    of_kind(nn.Module, "the model", model, "a torch.nn.Module")
     found: dict[str, nn.Module] = {}
     own: dict[type, bool] = {}
     seen: set[nn.Module] = set()

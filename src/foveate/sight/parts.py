@@ -1,12 +1,12 @@
 """Cuts the map of a joint sequence, such as text and image, into a map for each pair of its parts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from foveate.errors import UserError
+from foveate.errors import MOST, UserError, of_kind, whole_number
 from foveate.sight.derived import DerivedSite
 from foveate.sight.measures import ALL, Choice, resolve_choice
 from foveate.sight.site import Site
@@ -72,6 +72,7 @@ def cut(site: Site, queries: Parts, keys: Parts) -> dict[str, Site]:
 
 
 def _positions(parts: Parts, site: str, count: int, which: str) -> dict[str, Sequence[int]]:
+    of_kind(Mapping, f"the parts of {site}", parts, "a mapping from the name of each part")
     counted = {name: part for name, part in parts.items() if isinstance(part, int)}
     if counted and sum(counted.values()) != count:
         given = ", ".join(f"{length} of {name}" for name, length in counted.items())
@@ -82,7 +83,8 @@ def _positions(parts: Parts, site: str, count: int, which: str) -> dict[str, Seq
         if isinstance(part, int):
             found[name], start = range(start, start + part), start + part
         else:
-            found[name] = tuple(part)
-            if wrong := [place for place in part if not 0 <= place < count]:
+            places = part if isinstance(part, Iterable) and not isinstance(part, str) else [part]
+            found[name] = tuple(whole_number(f"a position of the part {name}", place, least=-MOST) for place in places)
+            if wrong := [place for place in found[name] if not 0 <= place < count]:
                 raise UserError(f"{site} has {count} {which}, but its part {name} has one at {wrong[0]}")
     return {name: places for name, places in found.items() if len(places)}

@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from foveate.errors import UserError, one_of
+from foveate.errors import MOST, UserError, of_kind, one_of, whole_number
+from foveate.sight.measures import resolve_choice
 from foveate.sight.site import Site
 
 Pattern = Callable[[Int[Tensor, "B T"], range, Bool[Tensor, "B S"]], Bool[Tensor, "B t S"]]
@@ -34,6 +35,7 @@ class Roles:
     def largest(self, role: str, count: int | None = 5) -> list[tuple[str, int, float]]:
         """Site, head and score of those that play a role the most; None: of all. Raises UserError for no role."""
         one_of("role", role, self.scores)
+        count = None if count is None else whole_number("count", count)
         found = [
             (site, head, score) for site, of in self.scores[role].items() for head, score in enumerate(of.tolist())
         ]
@@ -41,6 +43,9 @@ class Roles:
 
     def of(self, site: str, head: int, above: float = 0.3) -> dict[str, float]:
         """The roles of a head with at least this score, and twice that of an even head; the largest first."""
+        heads = {name: len(scores) for sites in self.scores.values() for name, scores in sites.items()}
+        one_of("site", site, heads)
+        (head,) = resolve_choice(whole_number("head", head, least=-MOST), heads[site])
         found = {role: float(sites[site][head]) for role, sites in self.scores.items() if site in sites}
         least = {role: max(above, 2 * self.even[role]) for role in found}
         return {role: score for role, score in sorted(found.items(), key=lambda each: -each[1]) if score >= least[role]}
@@ -164,14 +169,18 @@ def _ids(tokens: Any) -> Int[Tensor, "B T"]:
     if isinstance(tokens, Sequence) and tokens and all(isinstance(token, str) for token in tokens):
         known = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
         return torch.tensor([[known[token] for token in tokens]])
-    ids = torch.as_tensor(tokens)
+    try:
+        ids = torch.as_tensor(tokens)
+    except (TypeError, ValueError, RuntimeError):
+        ids = torch.zeros(())
     if ids.ndim not in (1, 2) or ids.is_floating_point():
         raise UserError("tokens are ids (B, T), or a list of ids or texts for one example")
     return ids if ids.ndim == 2 else ids[None]
 
 
 def _is_one_of(tokens: Any, delimiters: Collection[Any], ids: Int[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
+    of_kind((list, tuple, set, frozenset, str), "delimiters", delimiters, "several ids or texts")
     if isinstance(tokens, Sequence) and tokens and isinstance(tokens[0], str):
         return torch.tensor([[token.strip() in delimiters for token in tokens]])
-    wanted = torch.tensor([number for number in delimiters if isinstance(number, int)], dtype=ids.dtype)
+    wanted = torch.tensor([whole_number("a delimiter", number) for number in delimiters], dtype=ids.dtype)
     return torch.isin(ids, wanted.to(ids.device))

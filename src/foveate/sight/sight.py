@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from foveate.contracts import Picture
-from foveate.errors import UserError, unknown
+from foveate.errors import UserError, at_least, at_most, of_kind, two_whole_numbers, unknown
 from foveate.sight.gradients import GradientSite, gradients_of
 from foveate.sight.layouts import Windows
 from foveate.sight.measures import ALL, Choice, resolve_choice
@@ -65,6 +65,7 @@ class Sight:
 
     def __getitem__(self, name: str) -> Any:
         """The `Site` of this name; of a pattern such as "decoder.*.cross", a `Sight` of the sites that match it."""
+        of_kind(str, "a site", name, "its name or a pattern")
         if name in self._recorded:
             return self._recorded[name]
         matched = {path: site for path, site in self._recorded.items() if fnmatchcase(path, name)}
@@ -90,7 +91,10 @@ class Sight:
         for name, site in self._recorded.items():
             given = value_for(name, windows)
             if given is not None:
-                merged[name] = MergedWindows(site, *(given if isinstance(given, tuple) else (given, given)))
+                both = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
+                for each in both:
+                    of_kind(Windows, f"windows of {name}", each, "Windows, or a tuple of two")
+                merged[name] = MergedWindows(site, *both)
         return Sight(merged, self.notes)
 
     def sum_points(self) -> "Sight":
@@ -120,9 +124,11 @@ class Sight:
     def cut(self, sizes: Mapping[str, tuple[int, int]]) -> "Sight":
         """A sight in which the named sites end after so many queries and keys, such as those before padding. Rows sum
         to what is left."""
+        check_patterns(sizes, self.sites, "sizes")
         found = dict(self._recorded)
-        for name, (queries, keys) in sizes.items():
-            found[name] = SitePart(found[name], name, range(queries), range(keys))
+        for name, size in sizes.items():
+            queries, keys = two_whole_numbers(f"the size of {name}", size)
+            found[name] = SitePart(self[name], name, range(queries), range(keys))
         return Sight(found, self.notes)
 
     def rollout(self, sites: str = "*", queries: Choice = ALL) -> Float[Tensor, "B T S"]:
@@ -147,6 +153,8 @@ class Sight:
     def without_sinks(self, above: float = SINK) -> "Sight":
         """The same sites without the keys that have more than this mean weight over all queries, as shares of what is
         left: where a head looks when it does not look at its resting place."""
+        at_least(0, "above", above)
+        at_most(1, "above", above)
         return self._each(lambda site: WithoutSinks(site, above))
 
     def gradients(self, target: Tensor, signed: bool = False) -> "Sight":
@@ -192,6 +200,7 @@ class Sight:
 
         A layer that one run of the model uses several times, as ALBERT does, counts each time.
         """
+        of_kind(str, "sites", pattern, "a pattern of sites")
         chosen = [site for name, site in self._recorded.items() if fnmatchcase(name, pattern)]
         square = [site for site in chosen if site.shape[2] == site.shape[3]]
         one_run = len({site.run for site in square}) == 1

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from foveate.attention.call import Call
 from foveate.attention.points import Grids
-from foveate.errors import UserError, at_least
+from foveate.errors import UserError, of_kind, whole_number
 from foveate.sight import measures
 from foveate.sight.blocks import compute_dtype
 from foveate.sight.key_measures import CELLS, cell_indices, counted_queries
@@ -153,7 +153,7 @@ class Site:
 
         If a query has fewer keys, the weight is 0 and the position -1.
         """
-        at_least(1, "k", k)
+        k = whole_number("k", k, least=1)
         name = "top" if self._is_measured("top", k) else f"top {k}"
         results = self._measure_calls(name, lambda recorded: measures.TopKeys(k))
         firsts = [recorded.span.first for recorded in self.calls]
@@ -218,7 +218,7 @@ class Site:
 
         Cell n of r cells over T positions begins at floor(n T / r). There are at most as many cells as positions.
         """
-        at_least(1, "the number of cells", min(rows, columns))
+        rows, columns = (whole_number("the number of cells", count, least=1) for count in (rows, columns))
         if len(self.calls) == 1:
             name = "pooled" if rows == columns == CELLS else f"pooled to {rows} x {columns}"
             (result,) = self._measure_calls(name, lambda _: measures.Pooled(rows, columns))
@@ -242,6 +242,7 @@ class Site:
         transformers returns. The last N rows of the map are those of the N tokens. After the end of a text the beam is
         -1 and the weights are 0.
         """
+        of_kind(Tensor, "beams", beams, "a tensor (R, N)")
         weights = self.weights(queries=slice(self.shape[2] - beams.shape[1], None))
         chosen = weights[beams.clamp_min(0), :, torch.arange(beams.shape[1], device=beams.device)]
         return (chosen * (beams >= 0)[..., None, None]).transpose(1, 2)

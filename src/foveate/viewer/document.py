@@ -11,10 +11,10 @@ from foveate.errors import UserError, unknown
 from foveate.sight.layouts import Windows
 from foveate.sight.measured_look import DIFFERENCE, OF_WEIGHTS
 from foveate.sight.sight import Sight
-from foveate.sight.site_patterns import check_patterns
+from foveate.sight.site_patterns import check_patterns, list_of_texts
 from foveate.viewer.point_panel import PointPanel, kept_points, looks_at_points, point_panel
 from foveate.viewer.rollout import RolloutSite, rollouts
-from foveate.viewer.sides import Image, Side, SidePair, make_sides
+from foveate.viewer.sides import Image, Side, SidePair, check_example, make_sides
 from foveate.viewer.stacks import group_of, layer_of
 
 CELLS = 64
@@ -203,6 +203,7 @@ def make_document(
     number of queries or keys than there are tokens, and for weights that are NaN.
     """
     sight = sight.sum_points() if isinstance(sight, Sight) else sight
+    sites = None if sites is None else list_of_texts("sites", sites)
     for name in sites or ():
         if name not in sight.sites:
             raise unknown("site", name, sight.sites)
@@ -296,8 +297,7 @@ def _make_panel(
 ) -> Panel:
     last = site.layers[-1] if isinstance(site, RolloutSite) else name
     batch, _, queries, keys = site.shape
-    if not -batch <= example < batch:
-        raise UserError(f"{name}: there is no example {example} among {batch}: they count from 0")
+    check_example(example, batch)
     if not queries or not keys:
         raise UserError(f"{name}: a map of {queries} queries and {keys} keys has nothing to show")
     sides_of = make_sides(tokens, last, queries, keys, site.windows)

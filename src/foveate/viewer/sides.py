@@ -10,7 +10,7 @@ import numpy as np
 import PIL.Image
 import torch
 
-from foveate.errors import UserError
+from foveate.errors import MOST, UserError, of_kind, whole_number
 from foveate.sight.layouts import Windows
 from foveate.sight.site_patterns import value_for
 
@@ -95,6 +95,12 @@ SidePair: TypeAlias = SideNames | tuple[SideNames, SideNames]
 """The names for both sides, or a tuple (queries, keys)."""
 
 
+def check_example(example: int, count: int) -> None:
+    """Raise UserError for what is none of the examples of a batch."""
+    if not 0 <= whole_number("example", example, least=-MOST) < count:
+        raise UserError(f"there is no example {example} among {count}: they count from 0")
+
+
 def make_sides(
     given: SidePair | Mapping[str, SidePair],
     name: str,
@@ -133,6 +139,7 @@ def _side(given: SideNames, name: str, which: str, count: int) -> Side:
     elif isinstance(given, Audio):
         found, what = max(count, len(given.before)), f"{len(given.before)} tokens before the sound"
     else:
+        of_kind((Sequence, np.ndarray), f"the tokens of {name}", given, "a list of texts, an Image or an Audio")
         found, what = len(given), f"{len(given)} tokens"
     if found != count:
         raise UserError(

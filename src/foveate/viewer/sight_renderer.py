@@ -1,18 +1,19 @@
 """The figures and the page of a `Sight`: what `Sight.figure`, `Sight.save` and a notebook show."""
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from foveate.contracts import Picture
-from foveate.errors import UserError
+from foveate.errors import of_kind
 from foveate.sight import Sight
 from foveate.sight.measures import Choice, resolve_choice
 from foveate.viewer import page
 from foveate.viewer.document import Document, make_document
 from foveate.viewer.figures import Alignment, plot_alignments
 from foveate.viewer.head_figure import label_cells, readable_maps
-from foveate.viewer.sides import Side, SidePair
+from foveate.viewer.sides import SidePair, check_example, make_sides
 
 Tokens: TypeAlias = SidePair | Mapping[str, SidePair]
 """The names of queries and keys, for all sites or for the sites that match a pattern."""
@@ -29,16 +30,11 @@ def figure(
     """See `Sight.figure`."""
     found = sight[site]
     examples, head_count, rows, columns = found.shape
-    if not 0 <= example < examples:
-        raise UserError(f"there is no example {example} among {examples}: they count from 0")
-    sides = [tokens, keys if keys is not None else tokens if rows == columns else None]
-    for side, count, what in zip(sides, (rows, columns), ("queries", "keys"), strict=True):
-        if side is not None and len(side) != count:
-            raise UserError(f"{site} has {count} {what}, but {len(side)} tokens are given for them")
+    check_example(example, examples)
+    sides = make_sides((tokens, keys if keys is not None else tokens if rows == columns else None), site, rows, columns)
     numbers = resolve_choice(heads, head_count)
     maps = readable_maps(found, numbers, example)
-    named = (Side(count, tuple(side or ())) for side, count in zip(sides, (rows, columns), strict=True))
-    labels = [label_cells(side, cells) for side, cells in zip(named, maps.shape[1:], strict=True)]
+    labels = [label_cells(side, cells) for side, cells in zip(sides, maps.shape[1:], strict=True)]
     title = f"{site}, head {{}}" if head_count > 1 else site
     drawn = zip(numbers, maps, strict=True)
     return plot_alignments([Alignment(each, labels[0], labels[1], title.format(head)) for head, each in drawn])
@@ -46,6 +42,7 @@ def figure(
 
 def save(sight: Sight, path: Path | str, tokens: Tokens, example: int, **options: Any) -> None:
     """See `Sight.save`."""
+    of_kind((str, PathLike), "the file", path, "a path")
     page.save(path, _document(sight, tokens, example, **options))
 
 

@@ -40,10 +40,14 @@ function diagonalShare(map, rows, columns) {
   return near / (map.reduce((sum, weight) => sum + weight, 0) || 1);
 }
 
+/** The weight of the brightest colour, of a map with so many columns: the largest that is drawn, or more where all are
+    nearly even. */
+const topOf = (most, columns) => (numbers.shares ? Math.max(most, Math.min(LEAST_TOP / columns, LEAST_TOP_OF_FEW)) : most);
+
 /** The largest weight of a small map, the weight of its brightest colour, and whether it follows the diagonal. */
 const judge = (map, rows, columns) => ({
   largest: largest(map),
-  top: numbers.shares ? Math.max(largest(map), Math.min(LEAST_TOP / columns, LEAST_TOP_OF_FEW)) : largest(map),
+  top: topOf(largest(map), columns),
   diagonal: diagonalShare(map, rows, columns) > MOST_DIAGONAL,
 });
 

@@ -21,7 +21,7 @@ class Head {
     this.rows = maps.rows;
     this.columns = maps.columns;
     this.map = maps.values.subarray(head * maps.rows * maps.columns, (head + 1) * maps.rows * maps.columns);
-    this.mapTop = largest(this.map) || 1;
+    this.mapTop = topOf(largest(this.map), this.columns) || 1;
     this.over = cells(this.queries.count, this.rows);
     this.along = cells(this.keys.count, this.columns);
     this.part = null; // see Parts

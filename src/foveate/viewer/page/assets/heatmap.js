@@ -87,12 +87,12 @@ class Heatmap {
     return tile && (!this.near || single(tile)) ? tile : null;
   }
 
-  /** The weight with the brightest colour: the largest that is drawn. */
+  /** The weight with the brightest colour. */
   get brightest() {
     const { head } = this;
     if (this.page.alike) return this.page.most;
-    if (this.near) return head.most(...this.camera.seen.rows) || 1;
-    return this.tile ? largest(this.tile.values) || 1 : head.mapTop;
+    if (!this.near && !this.tile) return head.mapTop;
+    return topOf(this.near ? head.most(...this.camera.seen.rows) : largest(this.tile.values), head.keys.count) || 1;
   }
 
   paint() {

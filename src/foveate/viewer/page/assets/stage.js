@@ -140,7 +140,8 @@ class Stage {
         make("span", { class: "thumb-name", "aria-hidden": "true" }, isMean(head.info, place) ? "mean" : String(place)),
       );
       const map = maps.values.subarray(place * size, (place + 1) * size);
-      paintMap(thumb.firstChild, map, maps.rows, maps.columns, page.alike ? page.most : largest(map) || 1, page.theme.scale);
+      const top = page.alike ? page.most : topOf(largest(map), maps.columns) || 1;
+      paintMap(thumb.firstChild, map, maps.rows, maps.columns, top, page.theme.scale);
       thumb.addEventListener("click", () => (this.layers.on ? this.layers.toggle(place) : page.open(head.site, place)));
       return thumb;
     });
