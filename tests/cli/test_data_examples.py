@@ -13,6 +13,7 @@ from foveate.data.images.questions import ImageQuestion
 from foveate.data.sounds.labelled import LabelledSound
 from foveate.data.sources import examples
 from foveate.data.sources.splits import Splits
+from foveate.data.text.labelled import Labelled
 from foveate.data.worlds.maps import read_map
 from foveate.errors import UserError
 from foveate.forms.world import WALK
@@ -33,6 +34,12 @@ def test_images_and_what_is_known_of_them(
     with PIL.Image.open(tmp_path / "x" / "2.png") as image:
         assert image.getpixel((0, 0)) == (0, 0, 255)
     assert (tmp_path / "x" / "examples.tsv").read_text() == "1.png\ta 0, other\n2.png\ta 1, other\n"
+
+
+def test_texts_are_a_table_to_train_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opens(monkeypatch, Labelled(1, "good", "a\tfine film"), Labelled(2, "bad", "dull"), Labelled(3, "bad", "long"))
+    assert examples.write_examples("movie-sentiment", tmp_path / "x", 2) == [tmp_path / "x" / "examples.tsv"]
+    assert (tmp_path / "x" / "examples.tsv").read_text() == "good\ta fine film\nbad\tdull\n"
 
 
 def test_other_files_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,9 +87,9 @@ def test_walks_have_a_map_and_an_input_to_look_at(tmp_path: Path) -> None:
 
 def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., str]) -> None:
     there = str(tmp_path)
-    assert fails("data", "brown") == "to write examples, give a name and --out FOLDER"
-    assert fails("data", "--out", there) == "to write examples, give a name and --out FOLDER"
+    assert fails("data", "brown") == "to write examples, give --out FOLDER too"
+    assert fails("data", "--out", there) == "to write examples, give a name too"
     assert fails("data", "browm", "--out", there) == "unknown source 'browm'; did you mean brown?"
     assert fails("data", "brown", "--out", there, "--count", "0") == "count is 0, but must be at least 1"
     opens(monkeypatch, SimpleNamespace(words=("a",)))
-    assert fails("data", "brown", "--out", there).startswith("brown: its examples are not images, sounds or walks")
+    assert fails("data", "brown", "--out", there).startswith("brown: its examples are not labelled texts, images")

@@ -16,13 +16,13 @@ from foveate.interop.pretrained import PRETRAINED, weights
 
 @dataclass
 class Data:
-    """List the text that can be had by name; with NAME and `--out`, write test images, sounds or walks of it as files.
+    """List the text that can be had by name; with NAME and `--out`, write test examples of it as files.
 
     Nothing is fetched before it is used.
     """
 
     name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = None
-    """Images, sounds or walks by name, of which to write some."""
+    """Labelled texts, images, sounds or walks by name, of which to write some."""
     out: Path | None = None
     """Folder to write them to, with a table of what is known of each, examples.tsv."""
     count: int = 1
@@ -32,7 +32,7 @@ class Data:
 def main(arguments: Sequence[str]) -> None:
     options = parse(Data, arguments, "data")
     if (options.name is None) != (options.out is None):
-        raise UserError("to write examples, give a name and --out FOLDER")
+        raise UserError(f"to write examples, give {'a name' if options.name is None else '--out FOLDER'} too")
     if options.name is not None and options.out is not None:
         for path in write_examples(options.name, options.out, options.count):
             print(path)

@@ -1,6 +1,5 @@
-"""Lets the tests of this folder import `browsing`; and a browser with the pages in it."""
+"""Lets the tests of this folder import `browsing`; and the pages in a browser."""
 
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -32,8 +31,6 @@ from demo_pages import (
 
 from foveate.viewer import page
 from foveate.viewer.document import Document, Opening
-
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
     "story": story_page,
@@ -68,19 +65,6 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
         found[name] = page.read(folder / f"{name}.html")
     found["folder"] = folder  # type: ignore[assignment]
     return found
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """A running browser; the test is skipped where there is none."""
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        pytest.skip("no chromium on the path: apt install chromium")
-    with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The explorer in a real browser: type, see, zoom, go back, and read what went wrong."""
 
 import re
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -15,24 +14,9 @@ from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.server import tiles
 from foveate.viewer.sides import Image
 
-sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt install chromium")
-
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-proxy-server"]
-
 EVIL = "</script><script>document.title='run'</script> <img src=x onerror=alert(1)>"
 
 Opener = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

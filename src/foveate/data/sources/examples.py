@@ -1,4 +1,4 @@
-"""Examples of data by name as files: images, sounds and walks on maps to try a model on."""
+"""Examples of data by name as files: images, sounds, walks on maps and tables of texts to try a model on."""
 
 import shutil
 from itertools import groupby, islice
@@ -14,10 +14,13 @@ from foveate.files import check_writable, written
 
 TABLE = "examples.tsv"
 
+COLUMNS = (("label", "text"), ("better", "worse"))
+"""Fields of examples that are texts, in the order in which `foveate train` reads them."""
+
 
 def write_examples(name: str, folder: Path, count: int) -> list[Path]:
     """Write the first test examples of a source: 1.png, 2.png, ... of images, 1.wav, ... of sounds, of walks 1.xml with
-    a map and 1.txt with the input for `foveate look`; and a table of what is known of each.
+    a map and 1.txt with the input for `foveate look`; and a table of what is known of each. Texts are the table alone.
 
     Raises UserError for an unknown source, and for one with other examples.
     """
@@ -29,16 +32,31 @@ def write_examples(name: str, folder: Path, count: int) -> list[Path]:
         raise UserError(f"{folder} holds other files, which might be replaced: name another --out")
     test = open_source(name, task=SOURCES[name].tasks[0]).test
     groups = [list(same) for _, same in islice(groupby(test, _file_of), count)]
-    if not groups or not (hasattr(groups[0][0], "read") or hasattr(groups[0][0], "path")):
-        raise UserError(f"{name}: its examples are not images, sounds or walks; to see text, open the cache's file")
+    first = groups[0][0] if groups else None
+    columns = next((fields for fields in COLUMNS if all(hasattr(first, field) for field in fields)), None)
+    if columns is None and not (hasattr(first, "read") or hasattr(first, "path")):
+        raise UserError(f"{name}: its examples are not labelled texts, images, sounds or walks; open the cache's file")
     folder.mkdir(parents=True, exist_ok=True)
-    paths, lines = [], []
-    for number, same in enumerate(groups, 1):
-        paths.append(_write(same[0], folder / str(number)))
-        lines += [f"{paths[-1].name}\t{_target_of(example)}\n" for example in same]
-    with written(folder / TABLE) as table:
-        table.write_text("".join(lines), encoding="utf-8")
+    table = folder / TABLE
+    if columns is not None:
+        _write_table(table, [[getattr(example, field) for field in columns] for same in groups for example in same])
+        return [table]
+    paths = [_write(same[0], folder / str(number)) for number, same in enumerate(groups, 1)]
+    _write_table(
+        table,
+        [
+            [path.name, *_target_of(example).split("\t")]
+            for path, same in zip(paths, groups, strict=True)
+            for example in same
+        ],
+    )
     return paths
+
+
+def _write_table(path: Path, rows: list[list[str]]) -> None:
+    lines = ["\t".join(" ".join(cell.split()) for cell in row) + "\n" for row in rows]
+    with written(path) as table:
+        table.write_text("".join(lines), encoding="utf-8")
 
 
 def _file_of(example: Any) -> object:
