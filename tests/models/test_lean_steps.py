@@ -16,6 +16,7 @@ from foveate.inference import lean
 from foveate.inference.lean import lean_copy
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.nn import DecoderStack
+from foveate.sight import Knock
 
 OWN_STEPS = {"gopher-280b"}
 """Presets whose blocks have parts that lean steps do not know: projected relative positions."""
@@ -90,13 +91,17 @@ def model() -> nn.Module:
 
 def test_looks_changes_and_gradients_take_the_steps_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lean, "attend_step", lambda *_: pytest.fail("a lean step"))
-    own = lean_copy(model())
+    plain = model()
+    own = lean_copy(plain)
     texts(own)
     with torch.inference_mode():
-        with foveate.look(own) as sight:
-            texts(own)
-        assert len(list(sight)) == 2
-        with foveate.change(own, {"*": foveate.Knock(heads=[0])}):
+        shapes = []
+        for part in (own, plain):
+            with foveate.look(part) as sight:
+                texts(part)
+            shapes.append(list(map(str, sight)))
+        assert shapes[0] == shapes[1]
+        with foveate.change(own, {"*": Knock(heads=[0])}):
             texts(own)
         with pytest.raises(BaseException, match="a lean step"):
             texts(own)
