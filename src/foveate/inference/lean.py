@@ -189,8 +189,8 @@ def layer_norm(norm: nn.Module) -> Function:
         shape, weight, rms_epsilon = norm.normalized_shape, norm.weight, norm.eps
         return lambda x: torch.rms_norm(x, shape, weight, rms_epsilon)
     if type(norm) is ShiftedRMSNorm:
-        shape, weight, rms_epsilon = norm.weight.shape, (1 + norm.weight).detach(), norm.eps
-        return lambda x: torch.rms_norm(x, shape, weight, rms_epsilon)
+        factor, own_epsilon = (1 + norm.weight).detach(), norm.eps
+        return lambda x: torch.rms_norm(x, factor.shape, factor, own_epsilon)
     raise _UnknownPart
 
 
@@ -265,7 +265,7 @@ def scoring(layer: MultiHeadAttention) -> tuple[float, float | None]:
     if type(layer.select) is not Soft or layer.select.sinks is not None:
         raise _UnknownPart
     score, cap = layer.score, None
-    if type(score) is SoftCapped:
+    if isinstance(score, SoftCapped):
         score, cap = score.score, score.cap
     if type(score) not in (Dot, ScaledDot):
         raise _UnknownPart
