@@ -91,16 +91,12 @@ def model() -> nn.Module:
 
 def test_looks_changes_and_gradients_take_the_steps_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lean, "attend_step", lambda *_: pytest.fail("a lean step"))
-    plain = model()
-    own = lean_copy(plain)
+    own = lean_copy(model())
     texts(own)
     with torch.inference_mode():
-        shapes = []
-        for part in (own, plain):
-            with foveate.look(part) as sight:
-                texts(part)
-            shapes.append(list(map(str, sight)))
-        assert shapes[0] == shapes[1]
+        with foveate.look(own) as sight:
+            texts(own)
+        assert {site.name.partition("#")[0] for site in sight} == {"stack.blocks.0.self", "stack.blocks.1.self"}
         with foveate.change(own, {"*": Knock(heads=[0])}):
             texts(own)
         with pytest.raises(BaseException, match="a lean step"):
