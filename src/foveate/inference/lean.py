@@ -266,7 +266,8 @@ def scoring(layer: MultiHeadAttention) -> tuple[float, float | None]:
         raise _UnknownPart
     score, cap = layer.score, None
     if isinstance(score, SoftCapped):
-        score, cap = score.score, score.cap
+        cap = score.cap
+        score = score.score
     if type(score) not in (Dot, ScaledDot):
         raise _UnknownPart
     return float(score.scale(layer.head_width)), cap  # type: ignore[arg-type]
