@@ -11,7 +11,7 @@ from foveate.attention.masks import Mask
 from foveate.attention.selection import weights
 
 
-class Shown:
+class StepMasks:
     """What a mask and a bias say about the keys of one query, which the layers of a step share."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ def attend_step(
 ) -> Float[Tensor, "R G N V"]:
     """Attention of N queries that share keys, as the heads of a group and the beams of a source do.
 
-    Scores are dot products times `scale`, limited to the `cap`; the other arguments are those of `Shown.of`.
+    Scores are dot products times `scale`, limited to the `cap`; the other arguments are those of `StepMasks.of`.
     """
     if cap is None and hidden is None and added is None and len(queries) == 1:  # slower for several rows
         return F.scaled_dot_product_attention(queries, keys, values, scale=scale)

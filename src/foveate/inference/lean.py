@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from foveate.attention import Bias, Dot, Mask, Memory, ScaledDot, Soft, SoftCapped, hooks
-from foveate.attention.single_query import Shown, attend_step
+from foveate.attention.single_query import StepMasks, attend_step
 from foveate.inference.joint_attention import JointSelfAttention
 from foveate.inference.packed import LinearProduct
 from foveate.nn import (
@@ -49,11 +49,11 @@ def lean_copy(model: nn.Module) -> nn.Module:
 def make_lean(model: nn.Module) -> nn.Module:
     """Give the blocks of a model that is not trained any more the step of this module where they consist of known
     parts; returns the model."""
-    shown = Shown()
+    masks = StepMasks()
     for block in model.modules():
         if type(block) in _BLOCKS and "forward" not in vars(block):
             try:
-                block.forward = _BLOCKS[type(block)](block, shown)
+                block.forward = _BLOCKS[type(block)](block, masks)
             except _UnknownPart:
                 continue
     return model
@@ -62,8 +62,8 @@ def make_lean(model: nn.Module) -> nn.Module:
 class _LeanBlock:
     """Stands in place of the `forward` of a block. Copies of a model share it, as they share packed weights."""
 
-    def __init__(self, block: nn.Module, shown: Shown) -> None:
-        self.block, self.whole, self.shown = block, type(block).forward, shown
+    def __init__(self, block: nn.Module, masks: StepMasks) -> None:
+        self.block, self.whole, self.masks = block, type(block).forward, masks
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_LeanBlock":
         return self
@@ -85,9 +85,9 @@ class _LeanBlock:
 class LeanBlock(_LeanBlock):
     """The step of a `TransformerBlock` or a `ParallelBlock`."""
 
-    def __init__(self, block: TransformerBlock, shown: Shown) -> None:
-        super().__init__(block, shown)
-        attention, feedforward = self_attention(block.self, shown), feed_forward(block.feedforward)
+    def __init__(self, block: TransformerBlock, masks: StepMasks) -> None:
+        super().__init__(block, masks)
+        attention, feedforward = self_attention(block.self, masks), feed_forward(block.feedforward)
         first, second = block.around_self, block.around_feedforward
         if isinstance(block, ParallelBlock):
             norm = layer_norm(block.norm) if block.norm is not None else None
@@ -120,10 +120,10 @@ class LeanBlock(_LeanBlock):
 class LeanDecoderBlock(_LeanBlock):
     """The step of a `DecoderBlock`."""
 
-    def __init__(self, block: DecoderBlock, shown: Shown) -> None:
-        super().__init__(block, shown)
-        self.own = residual(block.around_self, self_attention(block.self, shown))
-        self.cross = residual(block.around_cross, cross_attention(block.cross, shown))
+    def __init__(self, block: DecoderBlock, masks: StepMasks) -> None:
+        super().__init__(block, masks)
+        self.own = residual(block.around_self, self_attention(block.self, masks))
+        self.cross = residual(block.around_cross, cross_attention(block.cross, masks))
         self.fed = residual(block.around_feedforward, feed_forward(block.feedforward))
 
     def __call__(
@@ -145,7 +145,7 @@ class LeanDecoderBlock(_LeanBlock):
         return self.whole(self.block, x, source, *given)
 
 
-_BLOCKS: dict[type, Callable[[Any, Shown], Branch]] = {
+_BLOCKS: dict[type, Callable[[Any, StepMasks], Branch]] = {
     TransformerBlock: LeanBlock,
     ParallelBlock: LeanBlock,
     DecoderBlock: LeanDecoderBlock,
@@ -273,7 +273,7 @@ def scoring(layer: MultiHeadAttention) -> tuple[float, float | None]:
     return float(score.scale(layer.head_width)), cap  # type: ignore[arg-type]
 
 
-def self_attention(layer: nn.Module, shown: Shown) -> Branch:
+def self_attention(layer: nn.Module, masks: StepMasks) -> Branch:
     """The step of self-attention: (x, past, mask, bias, rotation)."""
     if not isinstance(layer, MultiHeadAttention):
         raise _UnknownPart
@@ -289,7 +289,7 @@ def self_attention(layer: nn.Module, shown: Shown) -> Branch:
             past.append(keys[:, :, None], values[:, :, None])
             keys, values = past.keys[:, :, 0], past.values[:, :, 0]
             queries = queries.reshape(len(x), -1, group, queries.shape[-1])
-        hidden, added = (None, None) if mask is bias is None else shown.of(mask, bias, queries, keys.shape[-2])
+        hidden, added = (None, None) if mask is bias is None else masks.of(mask, bias, queries, keys.shape[-2])
         dtype = keys.dtype
         found = attend_step(queries.to(dtype), keys, values, scale, cap, hidden, added)
         return output(found.reshape(len(x), -1).to(x.dtype))
@@ -297,7 +297,7 @@ def self_attention(layer: nn.Module, shown: Shown) -> Branch:
     return attend
 
 
-def cross_attention(layer: MultiHeadAttention, shown: Shown) -> Branch:
+def cross_attention(layer: MultiHeadAttention, masks: StepMasks) -> Branch:
     """The step of attention to a source: (x, source, mask)."""
     if type(layer) is not MultiHeadAttention or layer.group != 1 or layer.query_norm is not None:
         raise _UnknownPart
@@ -308,7 +308,7 @@ def cross_attention(layer: MultiHeadAttention, shown: Shown) -> Branch:
         queries = source.gather(query(x)[:, None])
         queries = queries.unflatten(2, (-1, width)).transpose(1, 2)
         keys = source.keys
-        hidden, _ = (None, None) if mask is None else shown.of(mask, None, queries, keys.shape[-2])
+        hidden, _ = (None, None) if mask is None else masks.of(mask, None, queries, keys.shape[-2])
         found = attend_step(queries.to(keys.dtype), keys, source.values, scale, cap, hidden)
         return output(source.scatter(found.transpose(1, 2).flatten(2))[:, 0].to(x.dtype))
 
