@@ -10,9 +10,11 @@ of what as many threads read of a large tensor.
 """
 
 import argparse
+import copy
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,8 +23,11 @@ from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from foveate.decoding import Decoding, generate
-from foveate.inference.half_precision import in_half_precision
-from foveate.inference.int8 import in_int8
+from foveate.inference.cpu import OneDNNInt8Linear
+from foveate.inference.half_precision import HalfLinear, in_half_precision
+from foveate.inference.int8 import Int8Linear, in_int8
+from foveate.inference.lean import lean_copy
+from foveate.inference.packed import PackedLinear
 from foveate.interop.public_folder import read_folder
 
 PROMPT, LENGTH = 16, 512
@@ -53,18 +58,20 @@ def pairs(first: Callable[[], object], second: Callable[[], object], rounds: int
 def writing(
     batch: int, tokens: int, rounds: int, dtype: torch.dtype | None = None, other: str | None = None
 ) -> tuple[float, float]:
-    """Tokens a second of foveate, with linear layers in the precision that is named, and of transformers or, with
-    `other`, its compute type, of CTranslate2."""
+    """Tokens a second of foveate, with linear layers in the precision that is named, and of transformers or of the
+    `other`: "blocks", the same without lean steps, or a compute type of CTranslate2."""
     own, theirs = both(12)
-    if dtype is torch.int8:
+    if dtype is None:
+        own = lean_copy(own)
+    elif dtype is torch.int8:
         own = in_int8(own)
-    elif dtype is not None:
+    else:
         own = in_half_precision(own, dtype)
     prompts = torch.randint(1, 50_000, (batch, PROMPT), generator=torch.Generator().manual_seed(1))
     settings = Decoding("greedy", max_new_tokens=tokens)
 
-    def ours() -> list[list[int]]:
-        return [one.tokens for one in generate(own, prompts.tolist(), settings, ())]  # type: ignore[arg-type]
+    def ours(model: nn.Module = own) -> list[list[int]]:
+        return [one.tokens for one in generate(model, prompts.tolist(), settings, ())]  # type: ignore[arg-type]
 
     def peer() -> list[list[int]]:
         mask = torch.ones_like(prompts)
@@ -72,8 +79,20 @@ def writing(
         return found[:, PROMPT:].tolist()
 
     assert dtype or ours() == peer(), "the same weights write other tokens"
-    fast, slow = pairs(ours, peer if other is None else ctranslate2_writer(theirs, prompts, tokens, other), rounds)
+    if other == "blocks":
+        peer = partial(ours, without_lean_steps(own))
+    elif other is not None:
+        peer = ctranslate2_writer(theirs, prompts, tokens, other)
+    fast, slow = pairs(ours, peer, rounds)
     return batch * tokens / fast, batch * tokens / slow
+
+
+def without_lean_steps(model: nn.Module) -> nn.Module:
+    """A copy with the same packed weights whose blocks step as they are written."""
+    found = copy.deepcopy(model)
+    for block in found.modules():
+        vars(block).pop("forward", None)
+    return found
 
 
 def ctranslate2_writer(model: GPT2LMHeadModel, prompts: Tensor, tokens: int, compute: str) -> Callable[[], object]:
@@ -142,23 +161,68 @@ def learning(rounds: int) -> tuple[float, float]:
     return LENGTH / fast, LENGTH / slow
 
 
+def products(rounds: int, layers: int = 20, width: int = 768, hidden: int = 3072) -> dict[str, float]:
+    """Microseconds of the product of one row with a weight of GPT-2's feed-forward layer, by the form of the weight.
+    Several weights take turns, so that none stays in the processor's cache."""
+    linears = [nn.Linear(width, hidden, bias=False) for _ in range(layers)]
+    row, half = torch.randn(1, width), torch.randn(1, width, dtype=torch.bfloat16)
+
+    def in_four_bits(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
+        groups = linear.weight.unflatten(1, (-1, 128))
+        least, step = groups.amin(2), (groups.amax(2) - groups.amin(2)) / 15
+        codes = ((groups - least[..., None]) / step[..., None]).round().to(torch.int32).flatten(1)
+        packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 1)
+        scales = torch.stack([step, least + 8 * step], -1).transpose(0, 1).contiguous().bfloat16()
+        return lambda x: torch.ops.aten._weight_int4pack_mm_for_cpu(x, packed, 128, scales)
+
+    def in_eight_bits(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
+        scales = linear.weight.abs().amax(1) / 127
+        codes = (linear.weight / scales[:, None]).round().to(torch.int8)
+        return lambda x: torch.ops.aten._weight_int8pack_mm(x, codes, scales.bfloat16())
+
+    forms: dict[str, tuple[Callable[[nn.Linear], Callable[[Tensor], Tensor]], Tensor]] = {
+        "float32, rows": (lambda linear: linear, row),
+        "float32, oneDNN": (PackedLinear, row),
+        "float16, oneDNN": (lambda linear: HalfLinear(linear, torch.float16), row),
+        "8 bits, FBGEMM (int8 of language models)": (Int8Linear, row),
+        "8 bits, oneDNN (int8 of translators)": (OneDNNInt8Linear, row),
+        "8 bits and bfloat16, _weight_int8pack_mm": (in_eight_bits, half),
+        "4 bits and bfloat16, _weight_int4pack_mm_for_cpu": (in_four_bits, half),
+    }
+    found = {}
+    with torch.inference_mode():
+        for name, (make, x) in forms.items():
+            made = [make(linear) for linear in linears]
+            once = lambda made=made, x=x: [product(x) for product in made]  # noqa: E731
+            found[name] = 1e6 * min(pairs(once, once, rounds)) / layers
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokens", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", default="", help="only the rows whose name has this text")
+    parser.add_argument("--products", action="store_true", help="the product of one row alone, by forms of weights")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
+    if given.products:
+        for name, microseconds in products(given.rounds).items():
+            print(f"| {name} | {microseconds:,.0f} |", flush=True)
+        return
     most, weights = bandwidth(), weights_read(both(12)[0])
     print(f"threads: {given.threads}, which read {most / 1e9:.1f} GB/s\n")
     print("| | foveate, tokens/s | the other | ratio | GB/s | share |\n| --- | ---: | ---: | ---: | ---: | ---: |")
     once = {"float32": 4, "float16": 2, "int8": 1}  # bytes of a number where each token reads all weights
     for name, number, measure in (
         ("GPT-2 124M writes, one text", "float32", lambda: writing(1, given.tokens, given.rounds)),
+        ("the same, beside blocks", "float32", lambda: writing(1, given.tokens, given.rounds, None, "blocks")),
         ("GPT-2 124M writes, 8 texts", "", lambda: writing(8, given.tokens, given.rounds)),
         ("the same, one text, float16", "float16", lambda: writing(1, given.tokens, given.rounds, torch.float16)),
         ("the same, 8 texts, bfloat16", "", lambda: writing(8, given.tokens, given.rounds, torch.bfloat16)),
         ("the same, one text, int8", "int8", lambda: writing(1, given.tokens, given.rounds, torch.int8)),
+        ("the same, beside blocks", "int8", lambda: writing(1, given.tokens, given.rounds, torch.int8, "blocks")),
         ("the same, 8 texts, int8", "", lambda: writing(8, given.tokens, given.rounds, torch.int8)),
         (
             "one text, int8, beside CTranslate2",
@@ -172,6 +236,8 @@ def main() -> None:
         ),
         ("a step of training, 4 layers, 512 tokens", "", lambda: learning(given.rounds)),
     ):
+        if given.only not in name:
+            continue
         own, peer = measure()
         read = own * weights * once.get(number, 0)
         share = f"{read / 1e9:.1f} | {read / most:.0%}" if read else " | "

@@ -66,6 +66,7 @@ def test_an_interceptor_inside_another_has_it_for_a_kernel() -> None:
 ALONE = {
     "scaled_dot_product": {
         "attention/kernels/sdpa.py",
+        "attention/single_query.py",
         # Name it, to count its operations:
         "experiments/flops.py",
         "experiments/size.py",
@@ -75,6 +76,7 @@ ALONE = {
     "Softmax": {"training/objectives/set_matching.py"},  # SoftmaxClasses, an objective
     "softmax": {
         "attention/selection.py",
+        "attention/single_query.py",
         # Over the words of a vocabulary or over classes, not over keys:
         "training/objectives/cross_entropy.py",
         "decoding/beam.py",

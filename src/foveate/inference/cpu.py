@@ -6,7 +6,7 @@ weights in its own blocked layout, and faster still with weights of fewer bits.
 
 import copy
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError, one_of
 from foveate.inference.convolutions import pack_convolutions
-from foveate.inference.packed import PackedLayer, PackedLinear, cannot_save, pad_rows
-from foveate.nn import DecoderBlock, FeedForward, GatedFeedForward, MultiHeadAttention, TransformerBlock
-from foveate.nn.attention import split_heads
+from foveate.inference.joint_attention import JointSelfAttention, join_self_attention
+from foveate.inference.lean import make_lean
+from foveate.inference.packed import LinearProduct, PackedLayer, PackedLinear, pad_rows
+from foveate.nn import FeedForward, GatedFeedForward, MultiHeadAttention
 from foveate.nn.feedforward import gelu_tanh
 from foveate.nn.precision import cpu_has, cpu_has_bfloat16
 
@@ -73,10 +74,7 @@ def optimize_for_cpu(model: nn.Module, precision: Precision = "float32") -> nn.M
     model = copy.deepcopy(model, {id(part): _to_bfloat16(part) if precision == "bfloat16" else part for part in parts})
     pack_convolutions(model)
     layer: Callable[[nn.Linear], nn.Module] = OneDNNInt8Linear if precision == "int8" else PackedLinear
-    for part in model.modules():
-        attention = part.self if isinstance(part, (TransformerBlock, DecoderBlock)) else None
-        if type(attention) is MultiHeadAttention and isinstance(attention.query, nn.Linear):
-            part.self = JointSelfAttention(attention)
+    join_self_attention(model)
     for module in list(model.modules()):
         for name, child in module.named_children():
             if (
@@ -91,7 +89,7 @@ def optimize_for_cpu(model: nn.Module, precision: Precision = "float32") -> nn.M
             module.memory_dtype = _memory_dtype(module)
     if precision == "bfloat16" and type(last) is nn.Linear:
         model.output = OneDNNInt8Linear(last)
-    return model
+    return make_lean(model)
 
 
 def _memory_dtype(attention: MultiHeadAttention) -> torch.dtype | None:
@@ -129,48 +127,6 @@ def _is_supported(model: nn.Module, precision: Precision) -> bool:
     return on_cpu and on_x86 and able
 
 
-class JointSelfAttention(MultiHeadAttention):
-    """Self-attention that projects queries, keys and values by one matrix."""
-
-    def __init__(self, attention: MultiHeadAttention) -> None:
-        nn.Module.__init__(self)
-        self.head_width, self.value_width = attention.head_width, attention.value_width
-        parts: tuple[Any, ...] = (attention.query, attention.key, attention.value)
-        self.widths = [part.out_features for part in parts]
-        weight = torch.cat([part.weight for part in parts])
-        biased = any(part.bias is not None for part in parts)
-        self.joint = nn.Linear(weight.shape[1], weight.shape[0], biased, device="meta")  # weights are set below
-        self.joint.weight = nn.Parameter(weight, requires_grad=False)
-        if biased:
-            biases = [part.weight.new_zeros(part.out_features) if part.bias is None else part.bias for part in parts]
-            self.joint.bias = nn.Parameter(torch.cat(biases), requires_grad=False)
-        self.query_norm, self.key_norm = attention.query_norm, attention.key_norm
-        self.group, self.norm_across = attention.group, attention.norm_across
-        self.output, self.score, self.select = attention.output, attention.score, attention.select
-        self.dropout = attention.dropout
-        self.training = attention.training
-
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        raise cannot_save()
-
-    def _project(
-        self, x: Float[Tensor, "B T C"], positions: Float[Tensor, "... T C"] | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        queries, keys, values = self.joint(x).split(self.widths, -1)
-        if positions is not None:
-            queries, keys, _ = self.joint(x + positions).split(self.widths, -1)
-        return (
-            self._heads(queries, self.query_norm),
-            self._heads(keys, self.key_norm),
-            split_heads(values, self.value_width),
-        )
-
-    def _keys_values(
-        self, source: Float[Tensor, "B S C"], positions: Float[Tensor, "... S C"] | None = None
-    ) -> tuple[Tensor, Tensor]:
-        return self._project(source, positions)[1:]
-
-
 def _identity(x: Tensor) -> Tensor:
     return x
 
@@ -180,7 +136,7 @@ def largest_code() -> int:
     return 127 if cpu_has("avx512_vnni", "avx_vnni", "amx_int8") else 63
 
 
-class OneDNNInt8Linear(PackedLayer):
+class OneDNNInt8Linear(PackedLayer, LinearProduct):
     """A linear layer with an 8-bit weight and 8-bit inputs; its output is in float32."""
 
     def __init__(self, linear: nn.Linear) -> None:

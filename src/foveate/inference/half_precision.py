@@ -6,10 +6,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.inference.linear_layers import Model, with_linear_layers
-from foveate.inference.packed import PackedLinear
+from foveate.inference.packed import LinearProduct, PackedLinear
 
 
-class HalfLinear(nn.Module):
+class HalfLinear(LinearProduct):
     """A linear layer whose products are of half precision; its input and output stay as they are."""
 
     def __init__(self, linear: nn.Linear, dtype: torch.dtype) -> None:

@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError
 from foveate.inference.linear_layers import Model, with_linear_layers
-from foveate.inference.packed import PackedLayer
+from foveate.inference.packed import LinearProduct, PackedLayer
 
 LARGEST = 127
 """The largest of the whole numbers that stand for a row of weights, from its negative."""
 
 
-class Int8Linear(PackedLayer):
+class Int8Linear(PackedLayer, LinearProduct):
     """A linear layer with a scale for each row of weights and, at each call, for each row of the input; products are
     sums of whole numbers. Input and output are of single precision."""
 

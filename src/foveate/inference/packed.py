@@ -24,7 +24,14 @@ def cannot_save() -> ValueError:
     return ValueError("an optimized model cannot be saved; save the original one")
 
 
-class PackedLinear(PackedLayer):
+class LinearProduct(nn.Module):
+    """A linear layer whose weights are packed, or of fewer bits."""
+
+    def forward(self, x: Float[Tensor, "... C"]) -> Float[Tensor, "... P"]:
+        raise NotImplementedError
+
+
+class PackedLinear(PackedLayer, LinearProduct):
     """A linear layer with a weight in oneDNN's blocked layout, in single or half precision, as is its output."""
 
     activation = "none", ""

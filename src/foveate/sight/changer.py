@@ -16,7 +16,7 @@ from foveate.sight.given_weights import MadeProduct
 from foveate.sight.look import watch
 from foveate.sight.own_models import own_modules
 from foveate.sight.query_positions import first_query_position
-from foveate.sight.watcher import MakeCall, Running, Watcher, kernel_of, opened
+from foveate.sight.watcher import MakeCall, Running, Watcher, kernel_of
 
 Changes = Mapping[str, Change | Sequence[Change]]
 
@@ -53,11 +53,6 @@ def change(model: nn.Module, changes: Changes) -> Iterator[None]:
         yield
     changer.check(model, changer.reached)
     changer.check_all_acted()
-
-
-def is_changed(model: nn.Module) -> bool:
-    """Whether a change of a model is open, which a copy laid out for the CPU would not see."""
-    return "change" in opened and any(Changer.hook_id in one._forward_pre_hooks for one in model.modules())
 
 
 class Changer(Watcher):

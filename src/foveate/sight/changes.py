@@ -190,7 +190,7 @@ def _check_factor(by: float) -> None:
 def _check_chosen(name: str, chosen: Any) -> None:
     """Raise UserError for what are no numbers of heads, queries or keys."""
     if isinstance(chosen, slice):
-        numbers = [bound for bound in (chosen.start, chosen.stop, chosen.step) if bound is not None]
+        numbers: Iterable[Any] = [bound for bound in (chosen.start, chosen.stop, chosen.step) if bound is not None]
     else:
         numbers = chosen if isinstance(chosen, Iterable) and not isinstance(chosen, str) else [chosen]
     for number in numbers if chosen is not None else ():

@@ -39,6 +39,12 @@ def only_one(kind: str, watcher: "Watcher") -> Iterator[None]:
         del opened[kind]
 
 
+def is_watched(model: nn.Module) -> bool:
+    """Whether a look or a change of a model is open, which a copy laid out for the CPU would not see."""
+    numbers = {watcher.hook_id for watcher in opened.values()}
+    return bool(numbers) and any(not numbers.isdisjoint(part._forward_pre_hooks) for part in model.modules())
+
+
 class Watcher:
     """The running modules of a model. Adapters report the attention calls of other libraries to it."""
 

@@ -32,7 +32,7 @@ from foveate.forms.truncation import FittedText, fit, most_positions
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.interop.public_folder import is_public
 from foveate.metrics.resampling import Measured, compare_by_resampling
-from foveate.sight.changer import is_changed
+from foveate.sight.watcher import is_watched
 from foveate.tasks.evaluation import Evaluation, answers_by_line, evaluation_rows, heading
 from foveate.tasks.looking import Looking
 from foveate.tasks.recipe import Recipe
@@ -160,7 +160,7 @@ class Skill(Looking):
         model = self._in_use(len(prepared), options)
         usual = PLACES.get(self.device.type, OTHER_DEVICES)
         budget = reads.places_on_cpu if self.device.type == "cpu" and reads.places_on_cpu else usual
-        in_turn = self.folder is None or is_changed(self.model)  # a change acts in the thread that has opened it
+        in_turn = self.folder is None or is_watched(self.model)  # which acts in the thread that has opened it
         at_once = 1 if in_turn else writes.at_once(self.device)
         groups = even_groups(np.argsort(-places, kind="stable"), places, budget, at_once)
         own = ([prepared[row] for row in group.tolist()] for group in groups)
@@ -225,7 +225,7 @@ class Skill(Looking):
         reads, writes = self.processor.reads, self.processor.writes
         precision: Any = getattr(options, "precision", "float32")
         trained = self.folder is not None
-        if is_changed(self.model):
+        if is_watched(self.model):
             return self.model
         least = min(reads.worth_optimizing, writes.worth_optimizing if trained else math.inf)
         if precision == "float32" and (self.device.type != "cpu" or self.model.training or count < least):

@@ -45,7 +45,7 @@ class LookResult:
 
     def only(self, patterns: Sequence[str]) -> "LookResult":
         """The same with the sites that match a pattern. Raises UserError for a pattern that none matches."""
-        check_patterns(patterns, self.sight.sites, "sites")
+        check_patterns(dict.fromkeys(patterns), self.sight.sites, "sites")
         chosen = {site.name: site for site in self.sight if any(fnmatchcase(site.name, each) for each in patterns)}
         return replace(self, sight=Sight(chosen, self.sight.notes))
 

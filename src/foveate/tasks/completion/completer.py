@@ -24,11 +24,13 @@ from foveate.forms.language import Continuation, ReadBeginning
 from foveate.forms.processor import Processor
 from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
+from foveate.inference.lean import lean_copy
 from foveate.inference.linear_layers import Precision
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import PublicHeader, check_tokenizer, write_folder
 from foveate.interop.through_transformers import read_any
 from foveate.models.text.causal_language_model import CausalLanguageModel
+from foveate.sight.watcher import is_watched
 from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.evaluation import Evaluation
 from foveate.tasks.language import TASK
@@ -116,6 +118,8 @@ class Completer(LanguageModel):
         return made[precision]
 
     def _in_use(self, count: int, options: Any) -> nn.Module:
+        if options.precision == "float32" and is_watched(self.model):
+            return self.model
         return self.in_precision(options.precision)
 
     def answer(
@@ -199,5 +203,5 @@ def with_linear_layers(model: nn.Module, precision: str) -> nn.Module:
     """A model with linear layers of this precision. Raises UserError for another than those that there are."""
     one_of("precision", precision, get_args(Precision))
     if precision == "float32":
-        return model
+        return lean_copy(model)
     return in_int8(model) if precision == "int8" else in_half_precision(model, getattr(torch, precision))
