@@ -74,7 +74,7 @@ def read_metadata(path: Path) -> dict[str, str]:
 def read_names(path: Path) -> list[str]:
     """The names of the tensors in a safetensors file, without reading them. Raises UserError like `read_tensors`."""
     with open_file(path) as file:
-        return [*file.keys()]  # noqa: SIM118
+        return [*file.keys()]
 
 
 def _in_order(path: Path) -> None:
