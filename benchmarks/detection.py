@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from foveate.data.images.boxes import boxed_images
 from foveate.forms.boxes import shares, surest
 from foveate.forms.image import FittedImage
-from foveate.metrics.detection import ScoredBoxes, detection_metrics
+from foveate.metrics.detection import ScoredBoxes, detection_metrics, match_image
 from foveate.models.vision.image_encoder import fix_norms
 from foveate.nn import box_corners, generalized_iou
 from foveate.tasks.start.weights import open_start
@@ -189,7 +189,7 @@ def measured(model: Dense, reads: FittedImage, held: Any, names: list[str], midd
         numbers = np.array([names.index(label) for label in example.labels])
         flags = np.zeros(len(numbers), bool)
         right.append(ScoredBoxes(np.array(example.boxes, np.float64), numbers, None, flags, flags))
-    return detection_metrics(found, right)
+    return detection_metrics([*map(match_image, found, right)])
 
 
 def by_foveate(train: Path, test: Path, size: int, epochs: int, seed: int, more: list[str]) -> dict[str, float]:

@@ -2,15 +2,21 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+sys.path.append(str(Path(__file__).parent / "tasks"))
+
+import tiny_folders
+
 from foveate import cli
 from foveate.cli import bench
 from foveate.cli import train as cli_train
 from foveate.experiments import Comparison
+from foveate.interop import pretrained
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -72,8 +78,21 @@ def commands(kind: str) -> list[str]:
     return re.findall(rf"^(?:torchrun .* -m )?foveate ({kind} [a-z][^#\n]*)", shell.replace("\\\n", " "), re.MULTILINE)
 
 
+@pytest.fixture(scope="module")
+def small_language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_folders.make("llama", tmp_path_factory.mktemp("weights"))
+
+
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("command", commands("train"))
-def test_every_training_has_options_that_there_are(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_training_has_options_that_there_are(
+    command: str, small_language_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a small folder in place of a language model, which would be fetched, and no look at the data."""
+    known = pretrained.weights
+    small = pretrained.Weights("smollm2", "", "", "", lambda before: small_language_model)
+    monkeypatch.setattr(pretrained, "weights", lambda name: small if name == "smollm2" else known(name))
+    monkeypatch.setattr(cli_train, "usual_start", lambda task, recipe: None)
     task, *rest = shlex.split(command)[1:]
     ran: list[Any] = []
     if cli_train.PROCESSES in rest:  # would launch them

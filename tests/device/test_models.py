@@ -6,6 +6,8 @@ from pretended import DEVICE, on_cpu, pretended_device
 from torch import Tensor
 from variants import PRESETS, variants
 
+pytestmark = pytest.mark.usefixtures("unchecked")  # tests/models checks the shapes of all of them
+
 FIRST = {preset.family: name for name, preset in reversed(PRESETS.items())}
 """A preset of each family, whose choices are all tried."""
 

@@ -155,6 +155,7 @@ def test_what_is_not_a_vocabulary_has_a_size_of_its_own() -> None:
     assert USUAL.keys() <= decided
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", models.presets())
 def test_every_preset_is_counted(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """By the command as it stands; short texts, so that recurrent models take few steps."""

@@ -35,6 +35,7 @@ def test_every_family_has_a_preset_and_every_preset_a_summary() -> None:
         assert set(preset.values) <= {part.name for part in fields(models.config_class(preset.family))}
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", models.presets())
 def test_a_preset_is_as_its_row_says_and_costs_no_memory_on_meta(name: str) -> None:
     preset = models.preset(name)

@@ -104,6 +104,7 @@ NEEDED = {
     ("parallel", True): {"norm": "pre"},
     ("positions", "relative"): {"key_value_heads": None},
     ("mixing", "talking"): {"key_value_heads": None, "positions": "learned"},
+    ("mixing", "latent"): {"positions": "learned"},
     ("mixing", "differential"): {"key_value_heads": None, "positions": "learned", "heads": 4},
     **{("mixing", name): {"positions": "learned", "window": None} for name in STATES},
     ("positions", "relative-projected"): {"key_value_heads": None, "query_key_norm": None, **UNSCORED},
@@ -335,7 +336,7 @@ def variants() -> tuple[Variant, ...]:
 
 
 def _changes(kind: Any) -> list[tuple[str, Any]]:
-    """All values of all fields of a config that offer a choice."""
+    """All values of all fields of a config that offer a choice, and a width of values that is not that of keys."""
     kinds = field_types(kind)
     options = {
         part.name: get_args(kinds[part.name])
@@ -343,6 +344,7 @@ def _changes(kind: Any) -> list[tuple[str, Any]]:
         else (False, True) * (kinds[part.name] is bool)
         for part in fields(kind)
     }
+    options["value_width"] = (7,) * ("value_width" in kinds)
     return [(name, option) for name, values in options.items() for option in values]
 
 

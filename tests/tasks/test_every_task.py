@@ -35,6 +35,7 @@ from foveate.forms.blanks import FilledBlanks
 from foveate.forms.inputs import add_question, read_input
 from foveate.forms.rewriting import Rewritten
 from foveate.forms.scored import ScoredForm
+from foveate.metrics import resampling
 from foveate.run_dir import CONFIG, WEIGHTS
 from foveate.sight import Scale
 from foveate.tasks import TASKS, find_task
@@ -45,6 +46,10 @@ from foveate.tasks.task import Task
 from foveate.tensor_files import read_tensors
 from foveate.training import Interrupted, read_rows
 from foveate.viewer.page import read as read_page
+
+pytestmark = pytest.mark.usefixtures(
+    "unchecked"
+)  # which halves the time; shapes are checked as the models of `trained` are trained
 
 WITHOUT_SCORE = {"embed", "draw", "gan"}
 """Tasks whose answers have no probability: vectors, and drawings."""
@@ -373,8 +378,9 @@ def test_eval(trained: Trained, run: Command) -> None:
     assert all(name in table for name in baselines)
 
 
-def test_compare(trained: Trained, run: Command) -> None:
+def test_compare(trained: Trained, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is measured of any examples is of all what eval measures; a run is not better than itself."""
+    monkeypatch.setattr(resampling, "MOST_DRAWS", 20)
     skill = trained.skill
     writes, options = skill.processor.writes, skill.processor.writes.measure_options()
     with allowing_outside(False):

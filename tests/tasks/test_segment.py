@@ -22,7 +22,7 @@ from foveate.data.sources.splits import Splits
 from foveate.errors import UserError
 from foveate.forms.form import Changes, Fit
 from foveate.forms.segments import Segments, ShowSegments
-from foveate.metrics.segments import segment_metrics
+from foveate.metrics.segments import count_pixels, segment_metrics
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
 from foveate.tasks.recipe import Recipe
@@ -145,7 +145,7 @@ def test_labels_of_other_data_by_their_names() -> None:
 
 def test_metrics_by_hand() -> None:
     found, right = np.array([[0, 0, 1, 1, 1]]), np.array([[0, 1, 1, IGNORE, 3]])
-    metrics = segment_metrics([(found, right)], 3)
+    metrics = segment_metrics(count_pixels(found, right, 3))
     assert metrics["pixel_accuracy"] == pytest.approx(50)
     assert metrics["mean_IoU"] == pytest.approx(100 * (1 / 2 + 1 / 3) / 2)
 

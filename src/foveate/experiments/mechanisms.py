@@ -31,6 +31,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "entmax": {"weights": "entmax"},
     "talking heads": {"mixing": "talking"},
     "differential": {"mixing": "differential"},
+    "latent heads": {"mixing": "latent"},
     "linear attention": {"mixing": "linear"},
     "retention": {"mixing": "retention"},
     "gated delta rule": {"mixing": "gated-delta"},

@@ -26,7 +26,8 @@ from foveate.forms.label import count_labels
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.scored import ScoredForm, label_numbers
 from foveate.metrics.attention_in_boxes import share_in_box
-from foveate.metrics.detection import ScoredBoxes, detection_metrics
+from foveate.metrics.detection import ScoredBoxes, detection_metrics, match_image
+from foveate.metrics.resampling import Measured
 from foveate.nn import box_corners, overlap
 from foveate.viewer.marks import Mark
 
@@ -261,8 +262,13 @@ class Boxes(ScoredForm, OutputForm):
             self.threshold = float(np.mean([*scores, 0.0][objects - 1 : objects + 1]))
 
     def metrics(self, answers: Sequence[BoxesAnswer], examples: Sequence[BoxedImage]) -> dict[str, float]:
+        return self.measurable(answers, examples).all()
+
+    def measurable(self, answers: Sequence[BoxesAnswer], examples: Sequence[BoxedImage]) -> Measured:
+        """Detections and objects of each image are matched once."""
         found = [one.scored for one in answers if one.scored is not None]
-        return detection_metrics(found, self._right(examples))
+        images = [*map(match_image, found, self._right(examples))]
+        return Measured(len(images), lambda rows: detection_metrics([images[row] for row in rows]))
 
     def look_metrics(
         self,
@@ -311,7 +317,7 @@ class Boxes(ScoredForm, OutputForm):
         for name, share in (("the whole image", WHOLE), ("a mean box", self.usual_box)):
             corners = box_corners(torch.tensor([share])).numpy()
             boxes = [ScoredBoxes(corners * np.array([*size, *size]), label, np.ones(1)) for size in sizes]
-            ways[f"{name}, always {usual}"] = detection_metrics(boxes, right)
+            ways[f"{name}, always {usual}"] = detection_metrics([*map(match_image, boxes, right)])
         return ways
 
     def notes(self, examples: Sequence[BoxedImage]) -> list[str]:

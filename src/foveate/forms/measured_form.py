@@ -7,6 +7,7 @@ from torch import Tensor
 
 from foveate.data.dataset import Dataset
 from foveate.forms.label_details import Decided
+from foveate.metrics.resampling import Measured
 
 
 class MeasuredForm:
@@ -22,6 +23,13 @@ class MeasuredForm:
     def metrics(self, answers: Sequence[Any], examples: Sequence[Any]) -> dict[str, float]:
         """How good the answers to examples are."""
         raise NotImplementedError
+
+    def measurable(self, answers: Sequence[Any], examples: Sequence[Any]) -> Measured:
+        """The answers as what any draw of them is measured from. A form whose metrics are made of counts of each
+        example counts each once."""
+        return Measured(
+            len(answers), lambda rows: self.metrics([answers[row] for row in rows], [examples[row] for row in rows])
+        )
 
     def settle(self, answers: Sequence[Any], examples: Sequence[Any]) -> None:
         """Learn from the answers to the validation, after the training, such as from which score on something is

@@ -29,7 +29,8 @@ from foveate.forms.processor import PreparedExample, Processor, RowProcessor
 from foveate.forms.prose import ReadProse, row_buckets
 from foveate.forms.scored import ScoredForm
 from foveate.forms.written import WriteOptions, Written, WrittenAnswer, require_tokenizer
-from foveate.metrics.reconstruction import fidelity
+from foveate.metrics.reconstruction import fidelity, measured_fidelity
+from foveate.metrics.resampling import Measured
 from foveate.sight import Sight
 
 PASSAGE_WORDS = 40
@@ -339,7 +340,11 @@ class Rewritten(Written):
 
     def metrics(self, answers: Sequence[WrittenAnswer], examples: Sequence[Passage]) -> dict[str, float]:
         """What is written again faithfully."""
-        return self.fidelity(self.tokenizer.encode([one.text for one in answers]), examples)
+        return self.measurable(answers, examples).all()
+
+    def measurable(self, answers: Sequence[WrittenAnswer], examples: Sequence[Passage]) -> Measured:
+        tokens = self.tokenizer.encode([one.text for one in answers])
+        return measured_fidelity(tokens, [passage.text for passage in examples], self.tokenizer)
 
     def fidelity(self, tokens: Sequence[Sequence[int]], examples: Sequence[Passage]) -> dict[str, float]:
         """How much of the passages these tokens are."""

@@ -25,7 +25,8 @@ from foveate.forms.form import Changes, Fit, Learned, MapRow, OutputForm
 from foveate.forms.image import Fitted
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.scored import MostLikely
-from foveate.metrics.segments import segment_metrics
+from foveate.metrics.resampling import Measured
+from foveate.metrics.segments import count_pixels, segment_metrics
 from foveate.viewer.marks import Mark
 
 COARSE = 32
@@ -176,11 +177,16 @@ class Segments(MostLikely, OutputForm):
         return whole[0].argmax(0).cpu().numpy()
 
     def metrics(self, answers: Sequence[SegmentsAnswer], examples: Sequence[MaskedImage]) -> dict[str, float]:
-        return self._metrics([one.pixels for one in answers], examples)
+        return self.measurable(answers, examples).all()
 
-    def _metrics(self, found: Sequence[np.ndarray], examples: Sequence[MaskedImage]) -> dict[str, float]:
-        pairs = ((pixels, self._numbers(example)) for pixels, example in zip(found, examples, strict=True))
-        return segment_metrics(pairs, len(self.labels))
+    def measurable(self, answers: Sequence[SegmentsAnswer], examples: Sequence[MaskedImage]) -> Measured:
+        return self._measured([one.pixels for one in answers], examples)
+
+    def _measured(self, found: Sequence[np.ndarray], examples: Sequence[MaskedImage]) -> Measured:
+        """Each mask is read and counted once."""
+        pairs = zip(found, examples, strict=True)
+        counts = np.array([count_pixels(pixels, self._numbers(one), len(self.labels)) for pixels, one in pairs])
+        return Measured(len(found), lambda rows: segment_metrics(counts[[*rows]].sum(0)))
 
     def baselines(
         self, reads: Any, examples: Sequence[MaskedImage], train: Callable[[], Dataset[Any]]
@@ -188,7 +194,7 @@ class Segments(MostLikely, OutputForm):
         """The label that is most frequent in training at the place of each pixel."""
         usual = np.array(self.usual)
         found = [scaled(usual, reads.value(example).size) for example in examples]
-        return {"the usual label of each place": self._metrics(found, examples)}
+        return {"the usual label of each place": self._measured(found, examples).all()}
 
     # -- looking
 

@@ -8,7 +8,7 @@ A detection that gets no object but overlaps an ignored one does not count, howe
 the share of the detection that is inside, and objects that Pascal VOC calls difficult, by their IoU.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,14 +43,38 @@ class ScoredBoxes:
         return ScoredBoxes(self.boxes[chosen], self.labels[chosen], self.scores[chosen])
 
 
-def detection_metrics(found: Sequence[ScoredBoxes], right: Sequence[ScoredBoxes]) -> dict[str, float]:
-    """AP50 and AP, the means over the classes that there are objects of, and AP50 as if there was one class: of each
-    image the detections and the objects. From 0 to 100; NaN where there is no object to find."""
-    labels = sorted({int(label) for each in right for label in each.labels[~np.asarray(each.of(None).ignored)]})
+@dataclass
+class Matches:
+    """What the detections of one class got in one image."""
+
+    scores: np.ndarray
+    matches: np.ndarray
+    """Of `match`."""
+    objects: int
+
+
+Matched = Mapping[int | None, Matches]
+"""Of one image by class, and of all classes as one by None."""
+
+
+def match_image(found: ScoredBoxes, right: ScoredBoxes) -> Matched:
+    """What the detections of an image get. It is the same whatever other images there are."""
+    result: dict[int | None, Matches] = {}
+    for label in (None, *{*found.labels.tolist(), *right.labels.tolist()}):
+        detections, things = found.of(label), right.of(label)
+        objects = int((~np.asarray(things.ignored)).sum())
+        result[label] = Matches(np.asarray(detections.scores), match(detections.boxes, things), objects)
+    return result
+
+
+def detection_metrics(images: Sequence[Matched]) -> dict[str, float]:
+    """AP50 and AP, the means over the classes that there are objects of, and AP50 as if there was one class, from the
+    matches of each image. From 0 to 100; NaN where there is no object to find."""
+    labels = {label for image in images for label, one in image.items() if label is not None and one.objects}
     if not labels:
         return dict.fromkeys(("AP50", "AP", "AP50_any_class"), float("nan"))
-    by_class = np.array([average_precision(found, right, label) for label in labels])
-    whole = average_precision(found, right, None)
+    by_class = np.array([average_precision(images, label) for label in sorted(labels)])
+    whole = average_precision(images, None)
     return {
         "AP50": 100 * float(by_class[:, 0].mean()),
         "AP": 100 * float(by_class.mean()),
@@ -58,19 +82,13 @@ def detection_metrics(found: Sequence[ScoredBoxes], right: Sequence[ScoredBoxes]
     }
 
 
-def average_precision(found: Sequence[ScoredBoxes], right: Sequence[ScoredBoxes], label: int | None) -> np.ndarray:
+def average_precision(images: Sequence[Matched], label: int | None) -> np.ndarray:
     """The average precision of one class, or of all as one, for each threshold. There must be an object of it."""
-    scores: list[np.ndarray] = []
-    matches, objects = [], 0
-    for detections, things in zip(found, right, strict=True):
-        detections, things = detections.of(label), things.of(label)
-        objects += int((~np.asarray(things.ignored)).sum())
-        scores.append(np.asarray(detections.scores))
-        matches.append(match(detections.boxes, things))
-    order = np.argsort(-np.concatenate(scores), kind="stable")
-    hits, counted = np.concatenate(matches, 2)[..., order]
+    found = [image[label] for image in images if label in image]
+    order = np.argsort(-np.concatenate([one.scores for one in found]), kind="stable")
+    hits, counted = np.concatenate([one.matches for one in found], 2)[..., order]
     right_ones = hits.cumsum(1)
-    recalls = right_ones / objects
+    recalls = right_ones / sum(one.objects for one in found)
     precisions = right_ones / counted.cumsum(1).clip(1)
     precisions = np.maximum.accumulate(precisions[:, ::-1], 1)[:, ::-1]
     return np.array([_at_recalls(*each) for each in zip(recalls, precisions, strict=True)])

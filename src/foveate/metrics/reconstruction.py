@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from foveate.contracts import Tokenizer
-from foveate.metrics.translation import quality
+from foveate.metrics.resampling import Measured
+from foveate.metrics.translation import ResampledQuality
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,24 @@ class Fidelity:
 def fidelity(found: Sequence[Sequence[int]], texts: Sequence[str], tokenizer: Tokenizer) -> Fidelity:
     """Measures how much of the texts is in the token ids that were found for them, as the tokenizer reads and writes
     texts."""
+    return Fidelity(**measured_fidelity(found, texts, tokenizer).all())
+
+
+def measured_fidelity(found: Sequence[Sequence[int]], texts: Sequence[str], tokenizer: Tokenizer) -> Measured:
+    """The figures of `Fidelity` for any of the texts, whose tokens are counted once."""
     tokens = tokenizer.encode(list(texts))
-    places = [sum(map(int.__eq__, one, other)) for one, other in zip(found, tokens, strict=True)]
-    whole = sum(list(one) == other for one, other in zip(found, tokens, strict=True))
-    return Fidelity(
-        tokens=100 * sum(places) / max(1, sum(map(len, tokens))),
-        whole=100 * whole / len(texts),
-        bleu=quality(tokenizer.decode(found), tokenizer.decode(tokens)).bleu,
-    )
+    pairs = [*zip(found, tokens, strict=True)]
+    right = np.array([sum(map(int.__eq__, one, other)) for one, other in pairs])
+    whole = np.array([list(one) == other for one, other in pairs])
+    lengths = np.array([*map(len, tokens)])
+    words = ResampledQuality(tokenizer.decode(found), tokenizer.decode(tokens))
+
+    def figures(rows: Sequence[int]) -> dict[str, float]:
+        chosen = [*rows]
+        return {
+            "tokens": 100 * float(right[chosen].sum()) / max(1, int(lengths[chosen].sum())),
+            "whole": 100 * float(whole[chosen].mean()),
+            "bleu": words(chosen)["bleu"],
+        }
+
+    return Measured(len(tokens), figures)

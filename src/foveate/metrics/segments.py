@@ -1,23 +1,27 @@
 """How well the pixels of images are labelled."""
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from foveate.contracts import IGNORE
 
 
-def segment_metrics(pairs: Iterable[tuple[np.ndarray, np.ndarray]], labels: int) -> dict[str, float]:
+def count_pixels(found: np.ndarray, right: np.ndarray, labels: int) -> np.ndarray:
+    """How many pixels of an image have each label that was found, and each that is right: (labels, labels + 1).
+
+    Both are numbers (h, w); IGNORE is right where a pixel does not count, and a number beyond the `labels` is one that
+    is never found.
+    """
+    known = right != IGNORE
+    numbers = np.minimum(right[known], labels) + (labels + 1) * found[known]
+    return np.bincount(numbers, minlength=labels * (labels + 1)).reshape(labels, labels + 1)
+
+
+def segment_metrics(counts: np.ndarray) -> dict[str, float]:
     """The mean intersection over union of the labels that occur, and the share of pixels that are right: from 0 to 100.
 
-    `pairs` are, for each image, the numbers that were found and the right ones (h, w), IGNORE for pixels that do not
-    count. A number beyond the `labels` is one that is never found.
+    `counts` are sums of what `count_pixels` counts.
     """
-    counts = np.zeros((labels, labels + 1), np.int64)
-    for found, right in pairs:
-        known = right != IGNORE
-        numbers = np.minimum(right[known], labels) + (labels + 1) * found[known]
-        counts += np.bincount(numbers, minlength=counts.size).reshape(counts.shape)
+    labels = len(counts)
     hits = np.diagonal(counts)
     occurring = counts.sum(0)[:labels]
     union = counts.sum(1) + occurring - hits

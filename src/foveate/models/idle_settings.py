@@ -35,10 +35,15 @@ STATES = ("linear", "retention", "gated-delta", "mamba-2")
 """Layers that keep a state in the place of keys and values."""
 
 OF_ATTENTION = (
-    *("key_value_heads", "head_width", "split", "head_widths", "weights", "attention_dropout", "window"),
+    *("key_value_heads", "head_width", "value_width", "split", "head_widths", "weights", "attention_dropout", "window"),
     *("attention_bias", "query_key_norm", "score_scale", "score_cap"),
 )
 """Fields that decide layers with keys and values alone."""
+
+OF_OWN_KEYS = (
+    *("key_value_heads", "value_width", "split", "head_widths", "query_key_norm", "score_scale", "score_cap"),
+)
+"""Fields that decide keys and values which each head projects from the input itself."""
 
 RULES = (
     IdleRule("score_activation", "score", acts=("additive",)),
@@ -56,6 +61,9 @@ RULES = (
     IdleRule("window_every", "window_layers", acts=(None,)),
     *(IdleRule(f"rotary_{name}", "positions", acts=("rotary",)) for name in ("width", "base", "scaling", "layers")),
     *(IdleRule(name, "mixing", idle=STATES) for name in OF_ATTENTION),
+    *(IdleRule(name, "mixing", idle=("latent",)) for name in OF_OWN_KEYS),
+    IdleRule("value_width", "head_widths", acts=(None,)),
+    IdleRule("latent_width", "mixing", acts=("latent",)),
     IdleRule("one_norm", "parallel", acts=(True,)),
     *(IdleRule(name, "head", acts=("words",)) for name in ("output_bias", "logit_cap")),
     IdleRule("first_norm", "norm", acts=("pre",)),

@@ -9,9 +9,13 @@ from torch import Tensor, nn
 from foveate.attention import Bias, Mask, Memory
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.feedforward import FeedForward
+from foveate.nn.latent_attention import LatentAttention
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import Rotation
 from foveate.nn.running import Running, RunningLayer
+
+SelfAttention = MultiHeadAttention | LatentAttention | RunningLayer
+"""What a block has that looks at the places of its own input."""
 
 Residuals = Callable[[], Residual]
 """Makes the residual connection of one layer of a block."""
@@ -20,9 +24,7 @@ Residuals = Callable[[], Residual]
 class TransformerBlock(nn.Module):
     """Self-attention, then a feed-forward layer."""
 
-    def __init__(
-        self, attention: MultiHeadAttention | RunningLayer, feedforward: FeedForward, residual: Residuals
-    ) -> None:
+    def __init__(self, attention: SelfAttention, feedforward: FeedForward, residual: Residuals) -> None:
         super().__init__()
         self.self = attention
         self.feedforward = feedforward
@@ -54,7 +56,7 @@ class ParallelBlock(TransformerBlock):
 
     def __init__(
         self,
-        attention: MultiHeadAttention | RunningLayer,
+        attention: SelfAttention,
         feedforward: FeedForward,
         residual: Residuals,
         one_norm: bool = False,

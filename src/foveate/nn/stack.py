@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, SoftCapped, window
 from foveate.errors import UserError, check_literals
 from foveate.nn.attention import MultiHeadAttention
-from foveate.nn.blocks import ParallelBlock, TransformerBlock
+from foveate.nn.blocks import ParallelBlock, SelfAttention, TransformerBlock
 from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.heads import HeadFields
@@ -23,7 +23,7 @@ from foveate.nn.positions import position_encoding
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import Rotary, RotaryScaling, Rotation
-from foveate.nn.running import Running, RunningLayer
+from foveate.nn.running import Running
 
 
 @dataclass(kw_only=True)
@@ -37,7 +37,9 @@ class StackConfig(HeadFields):
     key_value_heads: int | None = None
     """Heads of keys and values, each shared by equally many heads of queries; by default one for each."""
     head_width: int | None = None
-    """Width of each head's queries, keys and values; by default width / heads."""
+    """Width of each head's queries and keys; by default width / heads."""
+    value_width: int | None = None
+    """Width of each head's values; by default that of its keys."""
     feedforward: int = 2048
     """Inner width of the feed-forward layers."""
     layers: int = 6
@@ -120,7 +122,7 @@ class TransformerStack(nn.Module):
         self,
         config: StackConfig,
         distances: Any = None,
-        attention: Callable[..., MultiHeadAttention | RunningLayer] | None = None,
+        attention: Callable[..., SelfAttention] | None = None,
     ) -> None:
         """`distances` is what all blocks are given as their bias, and `attention` makes their self-attention or what
         stands in its place; by default both are those of the config."""
@@ -237,12 +239,13 @@ def _score(config: StackConfig) -> Score | None:
     return score if config.score_cap is None else SoftCapped(score, config.score_cap)
 
 
-def _block(config: StackConfig, attend: Callable[..., MultiHeadAttention | RunningLayer] | None) -> TransformerBlock:
+def _block(config: StackConfig, attend: Callable[..., SelfAttention] | None) -> TransformerBlock:
     usual = RelativeAttention if config.positions == "relative-projected" else MultiHeadAttention
     attention = (attend or usual)(
         config.width,
         config.heads,
         head_width=config.head_width,
+        value_width=config.value_width,
         dropout=config.attention_dropout,
         key_value_heads=config.key_value_heads,
         bias=config.bias if config.attention_bias is None else config.attention_bias != "none",

@@ -284,8 +284,7 @@ class Skill(Looking):
             return found
         if options.details:
             found = decided.details()
-            again = lambda rows: writes.metrics([answers[row] for row in rows], [examples[row] for row in rows])  # noqa: E731
-            (sure,), *_ = compare_by_resampling([Measured(len(answers), again)], writes.metric)
+            (sure,), *_ = compare_by_resampling([writes.measurable(answers, examples)], writes.metric)
             found.figures["interval"] = {"metric": writes.metric, "low": sure.low, "high": sure.high}
             ends = f"{sure.low:.2f} to {sure.high:.2f}"
             found.lines.insert(0, f"{heading(writes.metric)} {sure.value:.2f}, 95 % interval {ends}")
@@ -309,10 +308,7 @@ class Skill(Looking):
         writes = self.processor.writes
         if type(writes).metrics is OutputForm.metrics:
             return None
-        answers = self.answer_examples(examples, options, console)
-        return Measured(
-            len(examples), lambda rows: writes.metrics([answers[row] for row in rows], [examples[row] for row in rows])
-        )
+        return writes.measurable(self.answer_examples(examples, options, console), examples)
 
     def answer_examples(self, examples: Sequence[Any], options: Any, console: Console | None = None) -> list[Any]:
         """The answers to the examples of a dataset, with a bar in the terminal of a console."""

@@ -17,11 +17,10 @@ from torch import Tensor, nn
 from foveate.attention import Memory, TalkingHeads, causal, left_padding, same_text
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.errors import UserError, one_of
+from foveate.errors import UserError, at_least, one_of
 from foveate.nn import (
     MultiHeadAttention,
     Running,
-    RunningLayer,
     StackConfig,
     TransformerStack,
     initialize_language_model,
@@ -30,10 +29,12 @@ from foveate.nn import (
     text_vector,
     tie_output,
 )
+from foveate.nn.blocks import SelfAttention
 from foveate.nn.differential_attention import DifferentialAttention
+from foveate.nn.latent_attention import latent_layers
 from foveate.nn.named_weighings import WEIGHINGS
 
-Mixing = Literal["attention", "talking", "differential", "linear", "retention", "gated-delta", "mamba-2"]
+Mixing = Literal["attention", "talking", "differential", "latent", "linear", "retention", "gated-delta", "mamba-2"]
 """Names of layers that look at earlier places."""
 
 Side = Literal["left", "right"]
@@ -49,10 +50,13 @@ class CausalLanguageModelConfig(StackConfig):
     norm: Literal["post", "pre", "output", "sandwich"] = "pre"
     activation_dropout: float | None = 0.0
     mixing: Mixing = "attention"
-    """What looks at earlier places: attention; its heads may talk to one another (Shazeer et al. 2020) or be subtracted
-    in pairs (Ye et al. 2024). Or a layer with a state of fixed size: linear attention (Katharopoulos et al. 2020), one
-    that forgets (retention, Sun et al. 2023) or replaces (gated delta rule, Yang et al. 2024), or a state space
-    (Mamba-2, Dao and Gu 2024)."""
+    """What looks at earlier places: attention, whose heads may talk to one another (Shazeer et al. 2020), be subtracted
+    in pairs (differential, Ye et al. 2024) or share a narrow vector of each place (latent, DeepSeek-AI 2024). Or a
+    layer with a state of fixed size: linear attention (Katharopoulos et al. 2020), one that forgets (retention, Sun et
+    al. 2023) or replaces (gated delta rule, Yang et al. 2024), or a state space (Mamba-2, Dao and Gu 2024)."""
+    latent_width: int | None = None
+    """Width of that vector, to which keys are added that turn with the position; by default four times that of a
+    head."""
     tie: bool = True
     """Use the embeddings as the weights of the output layer too."""
     scale_embeddings: bool = False
@@ -214,7 +218,7 @@ class CausalLanguageModel(nn.Module):
         return self.stack(x if state.added is None else x + state.added, mask, places, state.past or None)
 
 
-def _layers(config: CausalLanguageModelConfig) -> Callable[..., MultiHeadAttention | RunningLayer] | None:
+def _layers(config: CausalLanguageModelConfig) -> Callable[..., SelfAttention] | None:
     """Makes the layers that look at earlier places, one after the other; None for attention."""
     if config.mixing == "attention":
         return None
@@ -227,17 +231,22 @@ def _layers(config: CausalLanguageModelConfig) -> Callable[..., MultiHeadAttenti
         return lambda width, heads, **options: MultiHeadAttention(
             width, heads, **{**options, "select": TalkingHeads(heads, rule)}
         )
+    if config.mixing == "latent":
+        at_least(1, "latent_width", 1 if config.latent_width is None else config.latent_width)
+        turned = config.rotary_width or config.head_width or config.width // config.heads
+        return latent_layers(config.latent_width, turned if config.positions == "rotary" else 0)
     return partial(running_layer, config.mixing)
 
 
 def _check_mixing(config: CausalLanguageModelConfig) -> None:
     """Raise UserError for what does not go together with layers other than attention."""
     mixing, grouped = config.mixing, config.key_value_heads not in (None, config.heads)
+    allowed: tuple[str, ...] = ("none", "sinusoidal", "learned", "rotary")
     if mixing in ("talking", "differential"):
-        allowed: tuple[str, ...] = ("none", "sinusoidal", "learned", "rotary", "relative")
+        allowed = ("none", "sinusoidal", "learned", "rotary", "relative")
         if grouped:
             raise UserError(f"mixing={mixing!r} needs as many key_value_heads as heads")
-    else:
+    elif mixing != "latent":
         allowed = ("none", "sinusoidal", "learned", *["rotary"] * (mixing in ("retention", "gated-delta")))
         if config.window is not None:
             raise UserError(f"mixing={mixing!r} has no window: set window to None")
