@@ -109,10 +109,10 @@ class CausalLanguageModel(nn.Module):
         self.stack = TransformerStack(config, attention=_layers(config))
         self.output = self.output_layer()
         initialize_language_model(self, config.layers)
-        if config.tie and config.head == "words":
+        if config.tie and isinstance(self.output, nn.Linear) and config.head == "words":
             tie_output(self.output, self.embedding)
 
-    def output_layer(self) -> nn.Module:
+    def output_layer(self) -> nn.Linear | nn.Identity:
         """The layer that makes logits of hidden states: of words or of labels."""
         config, words = self.config, self.config.head == "words"
         if config.head == "none":
