@@ -71,6 +71,12 @@ def read_metadata(path: Path) -> dict[str, str]:
         return dict(file.metadata() or {})
 
 
+def read_names(path: Path) -> list[str]:
+    """The names of the tensors in a safetensors file, without reading them. Raises UserError like `read_tensors`."""
+    with open_file(path) as file:
+        return [*file.keys()]
+
+
 def _in_order(path: Path) -> None:
     """Sort a safetensors file's metadata, which the library writes in random order: equal models make equal files."""
     with path.open("r+b") as file:

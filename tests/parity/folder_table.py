@@ -34,6 +34,9 @@ from foveate.tasks.task import Task
 WRITERS = ("vision-encoder-decoder", "blip")
 """The kinds that write about images."""
 
+MATCHERS = ("clip", "siglip")
+"""The kinds that compare images and texts."""
+
 PAGE = Path(__file__).parents[2] / "docs" / "families.md"
 
 HEADINGS = ["`model_type`", "model of ours", "predicts", "trained further by", "written back", "error of logits"]
@@ -155,6 +158,22 @@ def error_of_writers(kind: str, place: Path) -> tuple[float, bool]:
     return worst, back
 
 
+def error_of_matchers(kind: str, place: Path) -> tuple[float, bool]:
+    """The same for a kind that compares images and texts."""
+    import transformers
+    from image_folders import write_matcher
+
+    folder = place / kind
+    write_matcher(kind, folder)
+    theirs = transformers.AutoModel.from_pretrained(folder).eval()
+    pixels, tokens = torch.randn(2, 3, 20, 20), torch.randint(3, 50, (3, 64))
+    tokens[:, -1] = theirs.config.text_config.eos_token_id
+    with torch.no_grad():
+        expected = theirs(input_ids=tokens, pixel_values=pixels).logits_per_image
+        found = read_folder(folder).model(pixels, tokens, torch.full((3,), 64)).logits
+    return float((found - expected).abs().max()), is_written(kind, read_config(folder)[1])
+
+
 def image_folders(place: Path) -> Any:
     """The folder of each kind of image model, and an image."""
     from image_folders import Folders
@@ -164,13 +183,12 @@ def image_folders(place: Path) -> Any:
     return Folders(root=place)
 
 
-def image_error(kind: str, folders: Any) -> tuple[float, bool] | None:
-    """The same of the image folders of a kind, whose trained models are written in the layout of their family; None for
-    another kind."""
+def image_error(kind: str, folders: Any) -> tuple[float, bool]:
+    """The same of the image folders of a kind, whose trained models are written in the layout of their family."""
     from image_folders import models as image_models
     from image_folders import reference, timm_models
 
-    image, worst, back = folders["root"] / "x.png", None, False
+    image, worst, back = folders["root"] / "x.png", 0.0, False
     for name in (*image_models(), *timm_models()):
         if read_values(folders[name])["model_type"] != kind:
             continue
@@ -178,9 +196,9 @@ def image_error(kind: str, folders: Any) -> tuple[float, bool] | None:
         public = read_folder(folders[name])
         with torch.no_grad():
             error = float((public.model(pixels).logits - expected["logits"]).abs().max())
-        worst = error if worst is None else max(worst, error)
+        worst = max(worst, error)
         back |= is_written_as_ours(public)
-    return None if worst is None else (worst, back)
+    return worst, back
 
 
 def is_written_as_ours(public: PublicModel) -> bool:
@@ -206,22 +224,19 @@ def page() -> str:
         **dict.fromkeys(FOLDERS, error_of),
         **dict.fromkeys(TRANSLATORS, error_of_translators),
         **dict.fromkeys(WRITERS, error_of_writers),
+        **dict.fromkeys(MATCHERS, error_of_matchers),
     }
     lines = ["| " + " | ".join(HEADINGS) + " |", "| " + " | ".join(["---"] * len(HEADINGS)) + " |"]
     with tempfile.TemporaryDirectory() as place:
         images = image_folders(Path(place))
         for kind in MODEL_TYPES:
-            own = ["", "see its page"]
             if layout_of(kind).feature_extractor:
-                measured = error_of_sounds(kind, Path(place))
+                error, back = error_of_sounds(kind, Path(place))
             elif measure := measures.get(kind):
-                measured = measure(kind, Path(place))
+                error, back = measure(kind, Path(place))
             else:
-                measured = image_error(kind, images)
-            if measured is not None:
-                error, back = measured
-                own = ["yes" if back else "no", f"{error:.0e}"]
-            lines.append("| " + " | ".join([*cells(kind), *own]) + " |")
+                error, back = image_error(kind, images)
+            lines.append("| " + " | ".join([*cells(kind), "yes" if back else "no", f"{error:.0e}"]) + " |")
     return TEMPLATE.read_text(encoding="utf-8").replace("{table}", "\n".join(lines))
 
 

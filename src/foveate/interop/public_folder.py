@@ -20,8 +20,9 @@ from foveate.interop.key_map import KeyMap
 from foveate.interop.layout import Layout, label_names, require_public
 from foveate.interop.timm_config import as_transformers, is_timm
 from foveate.interop.weight_files import WHOLE, refuse_adapters, weight_files
+from foveate.models.text.causal_language_model import CausalLanguageModelConfig
 from foveate.nn import skip_init
-from foveate.tensor_files import read_tensors
+from foveate.tensor_files import read_names, read_tensors
 
 MODEL_TYPES = {
     "bert": "foveate.interop.keys.bert",
@@ -188,8 +189,23 @@ def translates(folder: Path) -> bool:
 def head_of(folder: Path) -> str:
     """Returns what the model in a folder predicts: "words", a label of the "text", of a "pair" of texts or of each of
     its "tokens", a "label" of an image, "boxes" in it, how well a text does "match" it, or "none"."""
-    known, named = layout_of(folder).architectures, header_of(folder).architectures
-    return known[named[0] if named else next(iter(known))]
+    layout, named = layout_of(folder), header_of(folder).architectures
+    head = layout.architectures[named[0] if named else next(iter(layout.architectures))]
+    return "none" if head == "words" and named and _is_bare(folder, layout, named[0]) else head
+
+
+def _is_bare(folder: Path, layout: Layout, kind: str) -> bool:
+    """Whether a folder holds a causal model without the layer that makes words: its class has none, and the config does
+    not tie one to the embeddings."""
+    if not kind.endswith("Model") or kind.endswith("LMHeadModel"):
+        return False
+    config = layout.read_config(read_values(folder), str(folder / run_dir.CONFIG))
+    if not isinstance(config, CausalLanguageModelConfig):
+        return False
+    key_map = layout.key_map(config)
+    output = f"{key_map.names['output']}."
+    tensors = (name for file in weight_files(folder) for name in read_names(file))
+    return not any(name.startswith(output) for name in (*key_map.tied, *tensors))
 
 
 def layout_for(family: str, config: Any = None) -> Layout:

@@ -21,7 +21,7 @@ GPT2_ACTIVATIONS = {**_ACTIVATIONS, "gelu": "gelu"}
 _AS_IN_THE_PAPER = ("window", "head_width", "layer_scale", "position_join", "position_offset", "input_norm")
 """Fields that must have their defaults in a model of transformers, beside those that `write_config` names."""
 
-HEADS = {"words": "lm_head", "text": "score", "tokens": "classifier"}
+HEADS = {"words": "lm_head", "text": "score", "tokens": "classifier", "none": "lm_head"}
 """The output layer there, by what it predicts."""
 
 _FIRST = {"OpenAIGPTLMHeadModel": "words", "OpenAIGPTModel": "words", "OpenAIGPTForSequenceClassification": "text"}

@@ -27,7 +27,7 @@ _WRITTEN = (
 )
 """Fields of configs that files say."""
 
-HEADS = {"words": "lm_head", "text": "score"}
+HEADS = {"words": "lm_head", "text": "score", "none": "lm_head"}
 """The output layer there, by what it predicts."""
 
 

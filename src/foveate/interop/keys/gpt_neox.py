@@ -21,7 +21,7 @@ _ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu-tanh", "gelu_fast": "gelu-tanh
 
 _IGNORED = ("*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq")
 
-HEADS = {"words": "embed_out", "text": "score", "tokens": "classifier"}
+HEADS = {"words": "embed_out", "text": "score", "tokens": "classifier", "none": "embed_out"}
 """The output layer there, by what it predicts."""
 
 

@@ -37,7 +37,7 @@ ACTIVATIONS = {"silu": "silu", "gelu": "gelu", "gelu_pytorch_tanh": "gelu-tanh",
 
 IGNORED = ("*.rotary_emb.inv_freq",)
 
-HEADS = {"words": "lm_head", "text": "score", "tokens": "score"}
+HEADS = {"words": "lm_head", "text": "score", "tokens": "score", "none": "lm_head"}
 """The output layer there, by what it predicts."""
 
 FIELDS = (

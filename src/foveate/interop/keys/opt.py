@@ -23,7 +23,7 @@ _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_new": "gelu-tanh", "silu":
 _WRITTEN = ("width", "heads", "layers", "feedforward", "max_length", "activation", "attention_dropout", "tie")
 """Fields of configs that files say."""
 
-HEADS = {"words": "lm_head", "text": "score"}
+HEADS = {"words": "lm_head", "text": "score", "none": "lm_head"}
 """The output layer there, by what it predicts."""
 
 

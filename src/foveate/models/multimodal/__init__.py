@@ -7,10 +7,10 @@ FAMILIES = (
         "dual-encoder",
         "foveate.models.multimodal.dual_encoder",
         {
-            "clip-vit-base-32": (130_076_417, "A ViT-B/32 and 12 blocks of width 512 (Radford et al. 2021)"),
+            "clip-vit-base-32": (151_277_313, "A ViT-B/32 and 12 blocks of width 512 (Radford et al. 2021)"),
             "clip-vit-tiny": (764_353, "2 blocks of width 96 for images, 2 of width 64 for texts"),
             "siglip-base-16": (
-                184_723_970,
+                203_155_970,
                 "A ViT-B/16 and 12 blocks of width 768 (Zhai et al. 2023)",
             ),
         },

@@ -195,3 +195,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "clip-vit-tiny": _TINY,
     "siglip-base-16": _SIGLIP,
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    "clip-vit-base-32": {"vocabulary": 49_408},
+    "siglip-base-16": {"vocabulary": 32_000},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -13,7 +13,7 @@ FAMILIES = (
         "foveate.models.speech.audio_transformer",
         {
             "audio-transformer": (
-                575_551_490,
+                86_594_063,
                 "12 layers, width 768, patches of 16 x 16 with a stride of 10 (Gong et al. 2021)",
             ),
             "audio-transformer-tiny": (
@@ -62,12 +62,12 @@ FAMILIES = (
         "whisper",
         "foveate.models.speech.whisper",
         {
-            "whisper-tiny": (29_464_320, "4+4 blocks, width 384, 6 heads (Radford et al. 2023)"),
-            "whisper-base": (61_532_160, "6+6 blocks, width 512, 8 heads"),
-            "whisper-small": (225_142_272, "12+12 blocks, width 768, 12 heads"),
-            "whisper-medium": (741_734_400, "24+24 blocks, width 1024, 16 heads"),
-            "whisper-large": (1_515_650_560, "32+32 blocks, width 1280, 20 heads"),
-            "whisper-turbo": (781_038_080, "32+4 blocks, width 1280, 20 heads: whisper-large with a smaller decoder"),
+            "whisper-tiny": (37_184_640, "4+4 blocks, width 384, 6 heads (Radford et al. 2023)"),
+            "whisper-base": (71_825_920, "6+6 blocks, width 512, 8 heads"),
+            "whisper-small": (240_582_912, "12+12 blocks, width 768, 12 heads"),
+            "whisper-medium": (762_321_920, "24+24 blocks, width 1024, 16 heads"),
+            "whisper-large": (1_541_384_960, "32+32 blocks, width 1280, 20 heads"),
+            "whisper-turbo": (806_958_080, "32+4 blocks, width 1280, 20 heads: whisper-large with a smaller decoder"),
         },
     ),
 )

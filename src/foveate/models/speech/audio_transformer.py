@@ -126,3 +126,6 @@ TRAINING = {
     "audio-transformer-tiny": TRAINED,
 }
 """The settings of training that suit a preset, where they differ from its task's."""
+
+SIZES: dict[str, dict[str, int]] = {"audio-transformer": {"classes": 527, "bands": 128, "frames": 1024}}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -184,3 +184,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "whisper-large": _sizes(1280, 32, 32),
     "whisper-turbo": _sizes(1280, 32, 4),
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    **{name: {"vocabulary": 51_865, "bands": 80} for name in PRESETS},
+    "whisper-turbo": {"vocabulary": 51_866, "bands": 128},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -27,11 +27,11 @@ FAMILIES = (
             "bert-large": (335_174_458, "24 blocks, width 1024, 16 heads"),
             "roberta-base": (124_697_433, "12 blocks, width 768, 12 heads (Liu et al. 2019)"),
             "roberta-large": (355_412_057, "24 blocks, width 1024, 16 heads"),
-            "distilbert": (49_666_112, "6 blocks, width 768, 12 heads (Sanh et al. 2019)"),
-            "electra-small": (10_641_344, "12 blocks, width 256, 4 heads, words of width 128 (Clark et al. 2020)"),
-            "mpnet-base": (92_195_264, "12 blocks, width 768, 12 heads (Song et al. 2020)"),
+            "distilbert": (66_985_530, "6 blocks, width 768, 12 heads (Sanh et al. 2019)"),
+            "electra-small": (13_546_682, "12 blocks, width 256, 4 heads, words of width 128 (Clark et al. 2020)"),
+            "mpnet-base": (109_518_527, "12 blocks, width 768, 12 heads (Song et al. 2020)"),
             "modernbert-base": (
-                117_074_240,
+                149_655_232,
                 "22 blocks, width 768, 12 heads, two of three with windows (Warner et al. 2024)",
             ),
         },
@@ -49,10 +49,10 @@ FAMILIES = (
         "foveate.models.text.deberta",
         {
             "deberta-tiny": (5_413_440, "4 blocks, width 256, 4 heads: for a laptop"),
-            "deberta-base": (106_742_336, "12 blocks, width 768, 12 heads (He et al. 2021)"),
-            "deberta-v3-small": (49_667_648, "6 blocks, width 768, 12 heads (He et al. 2023)"),
-            "deberta-v3-base": (92_194_880, "12 blocks, width 768, 12 heads"),
-            "deberta-v3-large": (312_089_408, "24 blocks, width 1024, 16 heads"),
+            "deberta-base": (139_244_121, "12 blocks, width 768, 12 heads (He et al. 2021)"),
+            "deberta-v3-small": (142_024_548, "6 blocks, width 768, 12 heads (He et al. 2023)"),
+            "deberta-v3-base": (184_551_780, "12 blocks, width 768, 12 heads"),
+            "deberta-v3-large": (435_191_908, "24 blocks, width 1024, 16 heads"),
         },
     ),
     Family(
@@ -248,9 +248,9 @@ FAMILIES = (
         "t5",
         "foveate.models.text.t5",
         {
-            "t5-small": (48_153_088, "6+6 blocks, width 512, 8 heads (Raffel et al. 2020)"),
-            "flan-t5-small": (52_254_080, "8+8 blocks, width 512, 6 heads, gated (Chung et al. 2022)"),
-            "flan-t5-base": (210_517_248, "12+12 blocks, width 768, 12 heads, gated"),
+            "t5-small": (60_506_624, "6+6 blocks, width 512, 8 heads (Raffel et al. 2020)"),
+            "flan-t5-small": (76_961_152, "8+8 blocks, width 512, 6 heads, gated (Chung et al. 2022)"),
+            "flan-t5-base": (247_577_856, "12+12 blocks, width 768, 12 heads, gated"),
         },
     ),
     Family(

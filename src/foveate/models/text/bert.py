@@ -299,7 +299,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 SIZES: dict[str, dict[str, int]] = {
-    **{name: {"vocabulary": 30_522} for name in ("bert-base", "bert-large", "minilm-l6")},
+    **{
+        name: {"vocabulary": 30_522} for name in ("bert-base", "bert-large", "minilm-l6", "distilbert", "electra-small")
+    },
     **{name: {"vocabulary": 50_265} for name in ("roberta-base", "roberta-large")},
+    "mpnet-base": {"vocabulary": 30_527},
+    "modernbert-base": {"vocabulary": 50_368},
 }
 """The sizes of the data of a preset's paper, which other data replaces."""

@@ -65,8 +65,9 @@ class CausalLanguageModelConfig(StackConfig):
     """Bias in the layer that predicts tokens (GPT-J)."""
     logit_cap: float | None = None
     """Limit of the logits of tokens, cap * tanh(logit / cap) (Gemma 2); by default none."""
-    head: Literal["words", "text", "tokens"] = "words"
-    """What is predicted: the next token, a label of the whole text, or a label of each token."""
+    head: Literal["words", "text", "tokens", "none"] = "words"
+    """What is predicted: the next token, a label of the whole text, a label of each token, or nothing: then the output
+    are the hidden states."""
     classes: FromData = 2
     """Number of labels of a text or a token."""
     pooling: Literal["last", "mean"] = "last"
@@ -102,18 +103,20 @@ class CausalLanguageModel(nn.Module):
 
     def __init__(self, config: CausalLanguageModelConfig) -> None:
         super().__init__()
-        one_of("head", config.head, ("words", "text", "tokens"))
+        one_of("head", config.head, ("words", "text", "tokens", "none"))
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.width)
         self.stack = TransformerStack(config, attention=_layers(config))
         self.output = self.output_layer()
         initialize_language_model(self, config.layers)
-        if config.tie and config.head == "words":
+        if config.tie and isinstance(self.output, nn.Linear) and config.head == "words":
             tie_output(self.output, self.embedding)
 
-    def output_layer(self) -> nn.Linear:
+    def output_layer(self) -> nn.Linear | nn.Identity:
         """The layer that makes logits of hidden states: of words or of labels."""
         config, words = self.config, self.config.head == "words"
+        if config.head == "none":
+            return nn.Identity()
         bias = config.output_bias if words else config.label_bias
         return nn.Linear(config.width, config.vocabulary if words else config.classes, bias=bias)
 

@@ -73,3 +73,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "deberta-v3-base": {},
     "deberta-v3-large": {"width": 1024, "heads": 16, "feedforward": 4096, "layers": 24},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    "deberta-base": {"vocabulary": 50_265},
+    **{name: {"vocabulary": 128_100} for name in ("deberta-v3-small", "deberta-v3-base", "deberta-v3-large")},
+}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -194,3 +194,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "flan-t5-small": _gated(512, 6, 1024, 8),
     "flan-t5-base": _gated(768, 12, 2048, 12),
 }
+
+SIZES: dict[str, dict[str, int]] = {name: {"src_vocab": 32_128, "tgt_vocab": 32_128} for name in PRESETS}
+"""The sizes of the data of a preset's paper, which other data replaces."""

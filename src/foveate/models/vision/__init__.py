@@ -189,7 +189,7 @@ FAMILIES = (
         "segmenter",
         "foveate.models.vision.segmenter",
         {
-            "segmenter-base-16": (106_478_592, "ViT-B/16 and 2 layers of queries of classes (Strudel et al. 2021)"),
+            "segmenter-base-16": (106_592_256, "ViT-B/16 and 2 layers of queries of classes (Strudel et al. 2021)"),
             "segmenter-light": (939_456, "4-layer ViT with patches of 8 x 8 pixels, 2 layers of width 96"),
             "segmenter-tiny": (418_464, "6-layer ResNet, 2 layers of width 96: for small images"),
             "segmenter-lite0-tiny": (1_094_944, "The same on EfficientNet-Lite0, for its trained weights (--from)"),

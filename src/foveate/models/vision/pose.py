@@ -201,3 +201,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "dropout": 0.0,
     },
 }
+
+SIZES: dict[str, dict[str, int]] = {"pose-resnet50": {"points": 17}}
+"""The sizes of the data of a preset's paper, which other data replaces."""

@@ -118,3 +118,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "segmenter-tiny": {**_TINY, "backbone": "resnet-light"},
     "segmenter-lite0-tiny": {**_TINY, "backbone": "efficientnet-lite0-16", "fixed_norms": True, "detail": 4},
 }
+
+SIZES: dict[str, dict[str, int]] = {"segmenter-base-16": {"classes": 150}}
+"""The sizes of the data of a preset's paper, which other data replaces."""

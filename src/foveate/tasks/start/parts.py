@@ -15,7 +15,7 @@ from foveate.errors import UserError
 from foveate.tasks.run_config import VOCABULARIES, RunConfig
 from foveate.tasks.start.image_part import body_field, count_maps, fill_image_part, is_part_of, part_path, sizes_of_body
 from foveate.tasks.start.shared_parts import PARTS_OF, part_sizes
-from foveate.tasks.start.weights import NOT_OF_A_BODY, Start
+from foveate.tasks.start.weights import HEADS, NOT_OF_A_BODY, Start
 from foveate.training import Training
 
 FINE_TUNING = Training(
@@ -126,6 +126,8 @@ class AllWeights(InitFrom):
 
     folders: bool = False
     """Whether a Hugging Face folder may stand for a run: its weights, with the head, and its tokenizer."""
+    new_head: bool = True
+    """Whether a folder without a head may too: then a new one is learned."""
 
     def complete(self, recipe: Any) -> None:
         run, start = self._run(recipe), recipe.weights
@@ -150,7 +152,7 @@ class AllWeights(InitFrom):
         if start.family != recipe.preset.family:
             raise UserError(f"{recipe.start} is a {start.family}, but {recipe.model} is a {recipe.preset.family}")
         predicts, wanted = getattr(start.config, "head", "words"), recipe.page.head or "words"
-        if run is None and predicts != wanted:
+        if run is None and predicts != wanted and not (predicts == "none" and self.new_head):
             raise UserError(f"{recipe.start} predicts {predicts!r}, but {recipe.task} needs a model of {wanted!r}")
 
     def sizes(self, recipe: Any) -> dict[str, int]:
@@ -173,6 +175,9 @@ class AllWeights(InitFrom):
         """Rows of what the run does not know stay random."""
         start, config = recipe.weights, model.config
         tensors = dict(start.tensors)
+        if self._run(recipe) is None and getattr(start.config, "head", None) == "none":
+            tensors |= {name: own for name, own in model.state_dict().items() if name.startswith(HEADS)}
+            recipe.report = f"begins with {recipe.start}, which has no head: a new one is learned"
         if self.grows is not None:
             known, now = ((getattr(one, self.grows),) for one in (start.config, config))
             for name, own in model.state_dict().items():

@@ -40,6 +40,7 @@ class LanguageRun(AllWeights):
 
     of: tuple[str, ...] = LANGUAGE_MODELS
     folders: bool = True
+    new_head: bool = False
 
     def complete(self, recipe: Any) -> None:
         super().complete(recipe)
