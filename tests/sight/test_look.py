@@ -288,6 +288,23 @@ def hooks(model: nn.Module) -> int:
     return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
 
 
+def test_a_second_text_that_is_written_makes_a_second_map() -> None:
+    """Though its steps run no layer but those that attend, one after the other."""
+    model = create("gpt-tiny", vocabulary=50, width=32, heads=4, layers=2, feedforward=64).eval()
+    with torch.inference_mode(), look(model) as sight:
+        for steps in (5, 3):
+            _, state = model.prefill(torch.randint(1, 50, (1, 7)), torch.tensor([7]))
+            for token in range(steps):
+                model.step(torch.tensor([token]), state)
+    first, second = [f"stack.blocks.{number}.self" for number in range(2)]
+    assert {site.name: site.weights().shape[-2:] for site in sight} == {
+        first: (12, 12),
+        second: (12, 12),
+        f"{first}#2": (10, 10),
+        f"{second}#2": (10, 10),
+    }
+
+
 def test_one_look_at_a_time() -> None:
     model = model_of("transformer-tiny")
     with look(model) as sight:

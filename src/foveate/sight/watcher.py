@@ -59,6 +59,8 @@ class Watcher:
         """Whether the model consists of foveate's modules alone (see `own_models`)."""
         self._sites = sites
         self._running: list[Running] = []
+        self._outermost: set[str] = set()
+        """Modules in no other one that ran since the model last began."""
         self._thread = threading.get_ident()
         self._in_call = False
         self._unselected: set[str] = set()
@@ -97,9 +99,17 @@ class Watcher:
                 self.untraced.add(name, kind, "thread")
             return
         if not self._running:
-            self.begin_run()
+            self._enter_outermost(name)
         self._running.append((name, module))
         self.untraced.enter(name, kind)
+
+    def _enter_outermost(self, name: str) -> None:
+        """Layers that a model calls one after the other outside of its `forward`, as in a step of writing, run
+        together, until one of them begins again."""
+        if not name or not self._outermost or name in self._outermost:
+            self._outermost.clear()
+            self.begin_run()
+        self._outermost.add(name)
 
     def leave(self, module: nn.Module) -> None:
         """Note that a module has ended or failed, and with it all modules that began after it.
