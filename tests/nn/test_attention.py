@@ -238,3 +238,21 @@ def test_errors_tell_the_widths() -> None:
         MultiHeadAttention(6, 2, source_width=7, split=True)
     with pytest.raises(UserError, match="3 head_widths are given for 2 heads"):
         MultiHeadAttention(6, 2, head_widths=[1, 2, 3])
+
+
+def test_gates_of_heads() -> None:
+    """Each head's output times a number between 0 and 1, which the input of the queries says."""
+    layer, x = MultiHeadAttention(12, 3, value_width=5, head_gate=True), torch.randn(2, 7, 12)
+    assert layer.gate is not None
+    plain = MultiHeadAttention(12, 3, value_width=5)
+    plain.load_state_dict({name: value for name, value in layer.state_dict().items() if not name.startswith("gate")})
+    heads = torch.zeros(2, 7, 12) + layer.output.bias
+    for head in range(3):
+        alone = MultiHeadAttention(12, 3, value_width=5)
+        alone.load_state_dict(plain.state_dict())
+        with torch.no_grad():
+            kept = torch.arange(15) // 5 == head
+            alone.output.weight[:, ~kept] = 0
+            alone.output.bias.zero_()
+        heads = heads + layer.gate(x).sigmoid()[..., head : head + 1] * alone(x)
+    torch.testing.assert_close(layer(x), heads)

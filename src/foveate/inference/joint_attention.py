@@ -37,6 +37,7 @@ class JointSelfAttention(MultiHeadAttention):
         self.query_norm, self.key_norm = attention.query_norm, attention.key_norm
         self.group, self.norm_across = attention.group, attention.norm_across
         self.output, self.score, self.select = attention.output, attention.score, attention.select
+        self.gate = attention.gate
         self.dropout = attention.dropout
         self.training = attention.training
 

@@ -261,8 +261,9 @@ def projections(layer: MultiHeadAttention) -> Callable[[Tensor, Any], tuple[Tens
 
 
 def scoring(layer: MultiHeadAttention) -> tuple[float, float | None]:
-    """The factor of the dot products and the limit of the scores."""
-    if type(layer.select) is not Soft or layer.select.sinks is not None:
+    """The factor of the dot products and the limit of the scores; what else a layer does with its heads is not known
+    here."""
+    if type(layer.select) is not Soft or layer.select.sinks is not None or layer.gate is not None:
         raise _UnknownPart
     score, cap = layer.score, None
     if isinstance(score, SoftCapped):

@@ -35,13 +35,32 @@ STATES = ("linear", "retention", "gated-delta", "mamba-2")
 """Layers that keep a state in the place of keys and values."""
 
 OF_ATTENTION = (
-    *("key_value_heads", "head_width", "value_width", "split", "head_widths", "weights", "attention_dropout", "window"),
+    *(
+        "key_value_heads",
+        "head_width",
+        "value_width",
+        "head_gate",
+        "split",
+        "head_widths",
+        "weights",
+        "attention_dropout",
+        "window",
+    ),
     *("attention_bias", "query_key_norm", "score_scale", "score_cap"),
 )
 """Fields that decide layers with keys and values alone."""
 
 OF_OWN_KEYS = (
-    *("key_value_heads", "value_width", "split", "head_widths", "query_key_norm", "score_scale", "score_cap"),
+    *(
+        "key_value_heads",
+        "value_width",
+        "head_gate",
+        "split",
+        "head_widths",
+        "query_key_norm",
+        "score_scale",
+        "score_cap",
+    ),
 )
 """Fields that decide keys and values which each head projects from the input itself."""
 

@@ -24,7 +24,8 @@ class MultiHeadAttention(nn.Module):
     `key_value_heads`, groups of consecutive heads share keys and values (grouped-query attention, Ainslie et al. 2023,
     https://arxiv.org/abs/2305.13245). Without `key_bias`, only the keys have no bias; `output_bias` is that of the
     output, by default `bias`. `norm` normalizes projected queries and keys, each head by itself or, with `norm_across`,
-    all heads together. `select` makes the output of scores and values, by default by the softmax.
+    all heads together. `select` makes the output of scores and values, by default by the softmax. A `head_gate` lets
+    the input say how much of each head's output counts (Qiu et al. 2025, https://arxiv.org/abs/2505.06708).
     """
 
     attends = True
@@ -54,6 +55,7 @@ class MultiHeadAttention(nn.Module):
         norm: Norm | None = None,
         norm_across: bool = False,
         select: Selection | None = None,
+        head_gate: bool = False,
     ) -> None:
         super().__init__()
         source_width = width if source_width is None else source_width
@@ -82,6 +84,7 @@ class MultiHeadAttention(nn.Module):
             for count in (heads, key_value_heads)
         )
         self.norm_across = norm_across
+        self.gate = nn.Linear(width, heads, bias) if head_gate else None
         if head_widths is not None:
             self.query = UnequalProjection(width, head_widths, bias, rescale=True)
             self.key, self.value = (UnequalProjection(source_width, head_widths, bias) for _ in range(2))
@@ -121,7 +124,7 @@ class MultiHeadAttention(nn.Module):
             if not isinstance(source, Memory):
                 source = self._memory(*self._keys_values(source, source_positions))
             queries = source.gather(self.query(_sum(x, positions)))
-            return self._attend(self._heads(queries, self.query_norm), source, mask, bias)
+            return self._finish(x, self._attend(self._heads(queries, self.query_norm), source, mask, bias))
         queries, keys, values = self._project(x, positions)
         if rotation is not None:
             queries, keys = rotation(queries), rotation(keys)
@@ -129,7 +132,7 @@ class MultiHeadAttention(nn.Module):
             past = self._memory(keys, values)
         else:
             past.append(self._shared(keys), self._shared(values))
-        return self._attend(queries, past, mask, bias)
+        return self._finish(x, self._attend(queries, past, mask, bias))
 
     def _attend(
         self,
@@ -137,7 +140,8 @@ class MultiHeadAttention(nn.Module):
         memory: Memory,
         mask: Mask | Tensor | None,
         bias: Bias | Tensor | None,
-    ) -> Tensor:
+    ) -> Float[Tensor, "B T HV"]:
+        """The outputs of all heads side by side."""
         dtype = queries.dtype
         if self.memory_dtype is not None:
             queries = queries.to(memory.values.dtype)
@@ -147,7 +151,14 @@ class MultiHeadAttention(nn.Module):
         output = attend(queries, memory, mask=mask, bias=bias, select=self.select, dropout=dropout)
         output = (output if self.group == 1 else output.flatten(1, 2)).transpose(1, 2).flatten(2)
         output = output if self.memory_dtype is None else output.to(dtype)
-        return self.output(memory.scatter(output))
+        return memory.scatter(output)
+
+    def _finish(self, x: Float[Tensor, "B T C"], heads: Float[Tensor, "B T HV"]) -> Float[Tensor, "B T O"]:
+        """The output of the layer."""
+        if self.gate is not None:
+            heads = (heads.unflatten(-1, (-1, self.value_width)) * self.gate(x).sigmoid()[..., None]).flatten(2)
+        output: Tensor = self.output(heads)
+        return output
 
     def _memory(self, keys: Tensor, values: Tensor) -> Memory:
         return self._projected(Memory(self._shared(keys), self._shared(values), self.score))

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory, attend
@@ -25,6 +26,8 @@ class DifferentialAttention(MultiHeadAttention):
         super().__init__(width, heads, **options)
         if self.group != 1 or heads % 2 or options.get("head_widths") is not None:
             raise UserError("differential attention needs pairs of heads of equal width, each with keys of its own")
+        if self.gate is not None:
+            raise UserError("differential attention has no gates of heads: leave head_gate out")
         self.start = 0.8 - 0.6 * math.exp(-0.3 * number)
         self.share = nn.Parameter(torch.empty(2, 2, self.head_width).normal_(std=0.1))
 
@@ -34,7 +37,7 @@ class DifferentialAttention(MultiHeadAttention):
         memory: Memory,
         mask: Mask | Tensor | None,
         bias: Bias | Tensor | None,
-    ) -> Tensor:
+    ) -> Float[Tensor, "B T HV"]:
         queries, keys = (part.unflatten(1, (2, -1)) for part in (queries, memory.keys))
         values = torch.cat(memory.values.unflatten(1, (2, -1)).unbind(1), -1)[:, None]
         dropout = self.dropout if self.training else 0.0
@@ -42,4 +45,4 @@ class DifferentialAttention(MultiHeadAttention):
         first, second = self.share.prod(1).sum(-1).exp()
         output = found[:, 0] - (first - second + self.start) * found[:, 1]
         output = (1 - self.start) * F.rms_norm(output, output.shape[-1:], eps=1e-5)
-        return self.output(output.transpose(1, 2).flatten(2))
+        return output.transpose(1, 2).flatten(2)

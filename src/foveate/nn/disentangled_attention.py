@@ -49,7 +49,7 @@ class DisentangledAttention(MultiHeadAttention):
         memory: Memory,
         mask: Mask | Tensor | None,
         bias: Bias | Tensor | None,
-    ) -> Tensor:
+    ) -> Float[Tensor, "B T HV"]:
         assert isinstance(bias, DistanceVectors)
         table, length, count = bias()[None], memory.length, queries.shape[2]
         scale = (1 + self.to_position + self.from_position) ** -0.5

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory, RelativeEncoding
@@ -34,7 +35,7 @@ class RelativeAttention(MultiHeadAttention):
         memory: Memory,
         mask: Mask | Tensor | None,
         bias: Bias | Tensor | None,
-    ) -> Tensor:
+    ) -> Float[Tensor, "B T HV"]:
         """Queries are the last of the memory's columns; distances count these columns."""
         length, count = memory.length, queries.shape[2]
         waves = distance_waves(length, self.distance.in_features, queries)

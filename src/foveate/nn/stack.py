@@ -40,6 +40,8 @@ class StackConfig(HeadFields):
     """Width of each head's queries and keys; by default width / heads."""
     value_width: int | None = None
     """Width of each head's values; by default that of its keys."""
+    head_gate: bool = False
+    """The input says how much of each head's output counts (Qiu et al. 2025)."""
     feedforward: int = 2048
     """Inner width of the feed-forward layers."""
     layers: int = 6
@@ -256,6 +258,7 @@ def _block(config: StackConfig, attend: Callable[..., SelfAttention] | None) -> 
         norm=None if config.query_key_norm is None else _norm(config),
         norm_across=config.query_key_norm == "across",
         select=WEIGHINGS[config.weights],
+        head_gate=config.head_gate,
     )
     dropout = config.dropout if config.activation_dropout is None else config.activation_dropout
     layer = GatedFeedForward if config.gated else FeedForward
