@@ -19,7 +19,7 @@ FAMILIES = (
         "clip",
         "foveate.models.multimodal.clip",
         {
-            "clip-resnet50": (89_075_265, "A plain ResNet-50, 12 blocks of width 512 (Radford et al. 2021)"),
+            "clip-resnet50": (110_276_161, "A plain ResNet-50, 12 blocks of width 512 (Radford et al. 2021)"),
             "clip-tiny": (1_201_825, "6 layers of a ResNet, 2 blocks of width 96"),
         },
     ),

@@ -121,3 +121,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "clip-resnet50": {},
     "clip-tiny": {"image_encoder": "resnet-light", "embedding": 96, "width": 96, "heads": 4, "layers": 2},
 }
+
+SIZES: dict[str, dict[str, int]] = {"clip-resnet50": {"vocabulary": 49_408}}
+"""The vocabulary of the paper, which other data replaces."""

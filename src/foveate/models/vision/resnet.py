@@ -182,5 +182,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 IMAGENET = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "plain34")
 
-SIZES: dict[str, dict[str, int]] = {name: {"classes": 1000} for name in PRESETS if name.startswith(IMAGENET)}
-"""The classes of ImageNet, which other data replaces."""
+SIZES: dict[str, dict[str, int]] = {
+    **{name: {"classes": 1000} for name in PRESETS if name.startswith(IMAGENET)},
+    **{name: {"classes": 10} for name in ("resnet20", "resnet56", "plain20", "plain56")},
+}
+"""The classes of ImageNet, or of CIFAR-10, which other data replaces."""

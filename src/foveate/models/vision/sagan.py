@@ -209,3 +209,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "sagan-tiny": TINY,
     "sagan-tiny-without": {**TINY, "generator_attends_after": (), "discriminator_attends_after": ()},
 }
+
+SIZES: dict[str, dict[str, int]] = {"sagan": {"classes": 1000}}
+"""The classes of ImageNet, which other data replaces."""
