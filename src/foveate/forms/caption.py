@@ -16,7 +16,8 @@ from foveate.forms.form import MapRow
 from foveate.forms.grids import GridFinder
 from foveate.forms.written import WriteOptions, WrittenAnswer, WrittenWords
 from foveate.metrics.attention_in_boxes import shares_of_names
-from foveate.metrics.captions import caption_metrics
+from foveate.metrics.captions import caption_metrics, measured_captions
+from foveate.metrics.resampling import Measured
 from foveate.sight import Sight
 from foveate.viewer.figures import WordRow
 
@@ -92,7 +93,10 @@ class CaptionText(WrittenWords):
 
     def metrics(self, answers: Sequence[WrittenAnswer], examples: Sequence[CaptionedImage]) -> dict[str, float]:
         """BLEU and CIDEr-D; where the data tells what stands where, also by the number of things."""
-        return caption_metrics([one.text for one in answers], examples)
+        return self.measurable(answers, examples).all()
+
+    def measurable(self, answers: Sequence[WrittenAnswer], examples: Sequence[CaptionedImage]) -> Measured:
+        return measured_captions([one.text for one in answers], examples)
 
     def look_metrics(
         self, answers: Sequence[Any], examples: Sequence[Any], maps: Callable[[Any, Any], Sequence[Tensor]]

@@ -23,7 +23,8 @@ from foveate.forms.question import ImageText, TextAboutImage, answer_metrics
 from foveate.forms.scored import ScoredForm
 from foveate.forms.written import WrittenAnswer
 from foveate.interop.huggingface import short_errors
-from foveate.metrics.captions import caption_metrics
+from foveate.metrics.captions import measured_captions
+from foveate.metrics.resampling import Measured
 from foveate.viewer.protocol import Input
 
 LONGEST = 256
@@ -182,10 +183,14 @@ class TextAboutIt(ScoredForm, OutputForm):
 
     def metrics(self, answers: Sequence[WrittenAnswer], examples: Sequence[Any]) -> dict[str, float]:
         """How many answers are right, or BLEU and CIDEr-D of captions."""
-        texts = [one.text for one in answers]
         if examples and hasattr(examples[0], "answer"):
-            return answer_metrics(texts, examples)
-        return caption_metrics(texts, examples)
+            return answer_metrics([one.text for one in answers], examples)
+        return self.measurable(answers, examples).all()
+
+    def measurable(self, answers: Sequence[WrittenAnswer], examples: Sequence[Any]) -> Measured:
+        if examples and hasattr(examples[0], "answer"):
+            return super().measurable(answers, examples)
+        return measured_captions([one.text for one in answers], examples)
 
 
 def reads_and_writes(processor: Any, tokenizer: Any) -> tuple[InputForm, OutputForm]:
