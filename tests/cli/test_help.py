@@ -209,9 +209,12 @@ def test_models_of_another_vocabulary(capsys: pytest.CaptureFixture, monkeypatch
 
     def build(name: str, **values: Any) -> torch.nn.Module:
         assert name not in built
-        family = models.preset(name).family
+        preset = models.preset(name)
         assert values.pop("device") == "meta"
-        assert values == {size: models.COUNTED.get(size, 1009) for size in models.sizes_of_data(family)}
+        assert values.keys() == set(models.sizes_of_data(preset.family))
+        for size, value in values.items():
+            usual = preset.sizes.get(size, models.COUNTED.get(size, models.VOCABULARY))
+            assert value == (1009 if size in models.VOCABULARIES else usual)
         built[name] = 1000 + len(built)
         return torch.nn.Linear(1, built[name], bias=False, device="meta")
 
@@ -232,7 +235,7 @@ def listed(text: str) -> dict[str, str]:
 
 
 def has_words(family: str) -> bool:
-    return not set(models.sizes_of_data(family)) <= models.COUNTED.keys()
+    return not models.VOCABULARIES.isdisjoint(models.sizes_of_data(family))
 
 
 def test_data(capsys: pytest.CaptureFixture) -> None:

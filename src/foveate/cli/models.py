@@ -106,8 +106,9 @@ def _parameters(preset: models.Preset, vocabulary: int | None) -> int:
     """As the preset's row says, or counted where another vocabulary changes them, which takes seconds for all."""
     if vocabulary is None:
         return preset.parameters
-    usual = {**models.COUNTED, **{name: size for name, size in preset.sizes.items() if name in models.COUNTED}}
-    sizes = {name: usual.get(name, vocabulary) for name in models.sizes_of_data(preset.family)}
-    if sizes.keys() <= usual.keys():
+    decided = models.sizes_of_data(preset.family)
+    usual = dict.fromkeys(decided, models.VOCABULARY) | models.COUNTED | preset.sizes
+    sizes = {name: vocabulary if name in models.VOCABULARIES else usual[name] for name in decided}
+    if not models.VOCABULARIES & sizes.keys():
         return preset.parameters
     return sum(parameter.numel() for parameter in models.create(preset.name, device="meta", **sizes).parameters())

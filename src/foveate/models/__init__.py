@@ -26,6 +26,9 @@ COUNTED, VOCABULARY = {"classes": 2, "spellings": 2**14, "conditions": 1, "codes
 """The sizes of data with which the parameters in the rows are counted, where a preset has none of its own; the others
 are vocabularies, of one size."""
 
+VOCABULARIES = {"vocabulary", "src_vocab", "tgt_vocab"}
+"""The sizes of data that are vocabularies of texts."""
+
 __getattr__ = import_late(__name__, dict.fromkeys(("build", "create"), "foveate.models.construction"))
 
 
