@@ -27,7 +27,7 @@ COUNTED, VOCABULARY = {"classes": 2, "spellings": 2**14, "conditions": 1, "codes
 are vocabularies, of one size."""
 
 VOCABULARIES = {"vocabulary", "src_vocab", "tgt_vocab"}
-"""The sizes of data that are vocabularies of texts."""
+"""The sizes of data that a tokenizer decides; public models have rows that no token has."""
 
 __getattr__ = import_late(__name__, dict.fromkeys(("build", "create"), "foveate.models.construction"))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from foveate import run_dir
+from foveate import models, run_dir
 from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError, unknown
 from foveate.forms.processor import Processor, load_processor
@@ -17,7 +17,7 @@ from foveate.tasks import TASKS, find_task
 from foveate.tasks.chatting import Chatting
 from foveate.tasks.checkpoint import ImageFolders, reads_images
 from foveate.tasks.recipe import Recipe
-from foveate.tasks.run_config import VOCABULARIES, describe, load_run
+from foveate.tasks.run_config import describe, load_run
 from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task
 from foveate.tasks.upgrade import upgrade_processor
@@ -116,7 +116,7 @@ class Runs:
         processor = Processor(saved.reads.with_settings(recipe.reads), saved.writes.with_settings(recipe.writes))
         for name, size in processor.sizes().items():
             built = found.description.architecture.get(name, size)
-            spare = name in VOCABULARIES and any(
+            spare = name in models.VOCABULARIES and any(
                 isinstance(getattr(form, "tokenizer", None), TextTokenizer) for form in (saved.reads, saved.writes)
             )
             if built < size if spare else built != size:

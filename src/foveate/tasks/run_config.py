@@ -14,9 +14,6 @@ from foveate.nn import TooManyWeightsError, skip_init
 from foveate.training.folder_lock import METRICS
 from foveate.training.hardware import choose_device
 
-VOCABULARIES = ("vocabulary", "src_vocab", "tgt_vocab")
-"""Sizes of models that a tokenizer decides; public models have rows that no token has."""
-
 ADAPTER = "adapter.safetensors"
 """The low-rank updates of a run, beside the weights that they are merged into."""
 

@@ -12,7 +12,7 @@ from torch import nn
 from foveate import models, run_dir
 from foveate.contracts import Tokenizer
 from foveate.errors import UserError
-from foveate.tasks.run_config import VOCABULARIES, RunConfig
+from foveate.tasks.run_config import RunConfig
 from foveate.tasks.start.image_part import body_field, count_maps, fill_image_part, is_part_of, part_path, sizes_of_body
 from foveate.tasks.start.shared_parts import PARTS_OF, part_sizes
 from foveate.tasks.start.weights import HEADS, NOT_OF_A_BODY, Start
@@ -160,7 +160,7 @@ class AllWeights(InitFrom):
         start = recipe.weights
         names = models.sizes_of_data(start.family)
         if self._run(recipe) is not None:
-            names = [name for name in names if name in VOCABULARIES]
+            names = [name for name in names if name in models.VOCABULARIES]
         return {name: getattr(start.config, name) for name in names}
 
     def tokenizer(self, recipe: Any) -> Tokenizer | None:
