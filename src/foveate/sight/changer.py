@@ -128,7 +128,8 @@ class Changer(Watcher):
         """Raise UserError for a change that changed nothing."""
         for (pattern, one), acted in zip(self._changes, self._acted, strict=True):
             if not acted:
-                kind = type(one).__name__.lstrip("_")
+                kind = type(one).__name__
+                named = kind.lstrip("_") if kind.startswith("_") else str(one)
                 raise UserError(
-                    f"{kind} of '{pattern}' changed nothing: nothing that attended has such a path, or such tokens"
+                    f"{named} of '{pattern}' changed nothing: nothing that attended has such a path, or such tokens"
                 )
