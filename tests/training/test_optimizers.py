@@ -36,7 +36,10 @@ def stepped(model: Tied, chosen: torch.optim.Optimizer, steps: int) -> None:
         chosen.zero_grad()
 
 
-def test_singular_values_move_to_about_1_and_vectors_stay() -> None:
+@pytest.mark.parametrize("fast", [False, True])
+def test_singular_values_move_to_about_1_and_vectors_stay(fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the precision in which a CPU is fast."""
+    monkeypatch.setattr(optimizers, "bfloat16_is_fast", lambda: fast)
     left, _ = torch.linalg.qr(torch.randn(11, 3))
     right, _ = torch.linalg.qr(torch.randn(5, 3))
     matrix = left @ torch.diag(torch.tensor([40.0, 9.0, 3.0])) @ right.T
@@ -129,8 +132,10 @@ def test_muon_takes_a_convolution_as_a_matrix_whatever_its_layout_in_memory() ->
 
 
 @pytest.mark.parametrize("shape", [(7, 13), (13, 7), (11, 11)])
-def test_matrices_are_updated_as_by_torch(shape: tuple[int, int]) -> None:
-    """torch.optim.Muon, which takes no convolutions and leaves all else to a second optimizer."""
+def test_matrices_are_updated_as_by_torch(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch.optim.Muon, which takes no convolutions, leaves all else to a second optimizer, and always computes in
+    bfloat16."""
+    monkeypatch.setattr(optimizers, "bfloat16_is_fast", lambda: True)
     ours = nn.Parameter(torch.randn(shape))
     theirs = nn.Parameter(ours.detach().clone())
     settings: dict[str, Any] = {"lr": 1e-2, "weight_decay": 0.1}

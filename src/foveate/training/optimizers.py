@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from foveate.accelerator import has_fused_optimizers
 from foveate.errors import UserError
+from foveate.nn import bfloat16_is_fast
 from foveate.training.optimizer_state import NUMBERS
 from foveate.training.parallel.placement import mesh_of
 from foveate.training.rates import factor
@@ -129,10 +130,15 @@ class Muon(torch.optim.AdamW):
 
 
 def orthogonalized(matrices: Float[Tensor, "K M N"]) -> Float[Tensor, "K M N"]:
-    """Each matrix with all its singular values between about 0.7 and 1.2, by iterations in bfloat16."""
+    """Each matrix with all its singular values between about 0.7 and 1.2.
+
+    The iterations need no more precision than bfloat16 has. A CPU that is slow in it takes a hundred times as long for
+    such products as in float32, in which it computes them.
+    """
     a, b, c = COEFFICIENTS
     wide = matrices.shape[1] <= matrices.shape[2]
-    x = (matrices if wide else matrices.mT).bfloat16()
+    precision = torch.float32 if matrices.device.type == "cpu" and not bfloat16_is_fast() else torch.bfloat16
+    x = (matrices if wide else matrices.mT).to(precision)
     x = x / (torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(ITERATIONS):
         product = x @ x.mT
