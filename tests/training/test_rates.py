@@ -70,5 +70,5 @@ def test_factors_are_one_flag_whatever_the_default_is() -> None:
             "head": 3.0,
         }
         assert parse(Training, [], "train", kind).rate_factors == default
-    with pytest.raises(UserError, match="stack is not pairs of a place and a factor"):
+    with pytest.raises(UserError, match="--rate-factors is 'stack', but must be PLACE FACTOR"):
         parse(Training, ["--rate-factors", "stack"], "train")

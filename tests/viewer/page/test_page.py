@@ -203,7 +203,7 @@ def damaged(change: Callable[[dict], None]) -> str:
         (lambda head: head["sites"][0].update(entropy=[1.0] * 9), "has 9 entropies for"),
         (lambda head: head["sites"][0].update(windows=[WINDOW]), "cannot have the windows"),
         (lambda head: head["sites"][0].update(windows=[WINDOW, {**WINDOW, "height": 2}]), "cannot have the windows"),
-        (lambda head: head["sites"][0].update(windows=[{**WINDOW, "window": [0, 7]}] * 2), "must be 1 or more"),
+        (lambda head: head["sites"][0].update(windows=[{**WINDOW, "window": [0, 7]}] * 2), "must be at least 1"),
         (lambda head: head["sites"][0].update(windows=[{**WINDOW, "window": [7]}] * 2), "window is"),
         (lambda head: head["sites"].append(head["sites"][0]), "damaged: 'maps' is missing"),
     ],
