@@ -3,9 +3,11 @@
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 from notebook_outputs import digest
 
@@ -35,6 +37,13 @@ def read(path: Path) -> dict[str, Any]:
 
 def code(path: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in read(path)["cells"] if cell["cell_type"] == "code"]
+
+
+@pytest.fixture(autouse=True)
+def _figures_are_closed() -> Iterator[None]:
+    """Those of the cells stay open, and matplotlib warns of many."""
+    yield
+    plt.close("all")
 
 
 @pytest.fixture(scope="module", autouse=True)
