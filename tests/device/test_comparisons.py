@@ -1,6 +1,7 @@
 """Comparisons of `foveate bench` on another device than the CPU: what they make is on it, and nothing meets what is
 not."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -19,17 +20,24 @@ from foveate.experiments.copying import Copying
 from foveate.experiments.dot_scaling import DotScaling
 from foveate.experiments.identity import Identity
 from foveate.experiments.layers import Layers
+from foveate.experiments.mechanisms import Mechanisms
 from foveate.experiments.norms import Norms
 from foveate.experiments.positions import Positions
 from foveate.experiments.products import Products
 from foveate.experiments.scores import Scores
 from foveate.experiments.vanishing import Vanishing
 
+PROSE = Path(__file__)
+"""A text for those that read one."""
+
 MADE: dict[str, DeviceOptions] = {
     "copying": Copying(lengths=(2, 3), steps=2, batch_tokens=8, width=4, vocabulary=5),
     "dot-scaling": DotScaling(widths=(2, 3), positions=5, repeats=1),
     "identity": Identity(images=2, side=8, blocks=(3, 3, 3), scales=(0.0, 1.0)),
     "layers": Layers(lengths=(8, 16), widths=(4, 8), head_width=4, radius=3, repeats=1),
+    "mechanisms": Mechanisms(
+        steps=1, batch=2, length=3, pairs=3, vocabulary=5, context=8, width=8, long=9, repeats=1, data=(PROSE,)
+    ),
     "norms": Norms(depths=(1,), learning_rates=(1e-3,), steps=2, width=8, length=5, vocabulary=7, batch=3),
     "positions": Positions(length=6, lengths=(6, 9), back=1, vocabulary=5, steps=2, width=8),
     "products": Products(widths=(2, 3), side=4, repeats=1),
@@ -68,7 +76,8 @@ def test_tensors_are_made_on_the_device(name: str, tmp_path: Path, monkeypatch: 
     """An operation that meets a tensor of the CPU fails there."""
     monkeypatch.setattr("foveate.experiments.choose_device", lambda given: torch.device(given))
     monkeypatch.setattr("torch.accelerator.synchronize", lambda: None)
-    monkeypatch.setattr("torch.inference_mode", torch.no_grad)  # the pretended device has no tensors of inference
+    # The pretended device has no tensors of inference.
+    monkeypatch.setattr("torch.inference_mode", lambda mode=True: torch.no_grad() if mode else nullcontext())
     for measure in ("memory_allocated", "max_memory_allocated", "reset_peak_memory_stats"):
         monkeypatch.setattr(f"torch.accelerator.{measure}", lambda: 0)
     with pretended_device() as crossings:

@@ -591,4 +591,5 @@ def test_a_training_reads_its_file_once(
     recipe = workshop.recipe(task, smallest(task).name, tmp_path / "run", validation=())
     skill = learn(recipe, console=SILENT)
     assert read == [recipe.examples.data]
-    assert skill.train_examples() is skill.learned_from
+    assert skill.training_parts() is skill.training_parts()
+    assert skill.train_examples() is skill.training_parts()[0]

@@ -41,7 +41,10 @@ class _UnknownPart(Exception):
 
 
 def lean_copy(model: nn.Module) -> nn.Module:
-    """A copy that shares all weights with the model and takes lean steps."""
+    """A copy that shares all weights with the model and takes lean steps; the model itself where none of its blocks is
+    known here, as those of other libraries."""
+    if not any(type(part) in _BLOCKS for part in model.modules()):
+        return model
     parts: dict[int, Any] = {id(part): part for part in (*model.parameters(), *model.buffers())}
     return make_lean(copy.deepcopy(model, parts).eval())
 

@@ -112,7 +112,7 @@ class Lesson:
             by_name[HELD_OUT] = held_out_every(len(train_part) + len(validation))
             by_name[HOLD_OUT_RULE] = RULE
         self._train(skill, batches, validation, by_name, console, callbacks)
-        skill.folder, skill.learned_from = self.recipe.out, train_part
+        skill.folder, skill.learned_from = self.recipe.out, (train_part, validation)
         self._tell_worth(skill, validation, console)
         self._export(console)
         return skill

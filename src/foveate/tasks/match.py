@@ -13,7 +13,7 @@ from foveate.forms.matched_texts import FITTED_TO, TEST_SEED, Match, MatchedText
 from foveate.metrics.resampling import Measured
 from foveate.tasks.recipe import PairExamples
 from foveate.tasks.skill import Skill
-from foveate.tasks.task import Task, open_examples
+from foveate.tasks.task import Task
 from foveate.tasks.training_data import lost
 from foveate.tasks.translate import PairRun
 from foveate.training import CrossEntropy, Training
@@ -49,7 +49,7 @@ class Matcher(Skill):
 
     def _vectors(self, pairs: Sequence[Judged]) -> dict[str, dict[str, float]]:
         """By vectors of words that are counted in the training text; thresholds are the best of the validation text."""
-        train, validation = open_examples(self.task, self.recipe)
+        train, validation = self.training_parts()
         known, found = judged_pairs(validation.some(FITTED_TO), TEST_SEED), {}
         for name, measure in vector_measures(self.processor.reads.tokenizers, train.some(COUNTED)).items():
             found[name] = match_metrics(measure(pairs), best_threshold(measure(known), known), pairs)

@@ -70,7 +70,7 @@ class Skill(Looking):
     """The folder that it was loaded from; None while it is trained."""
     truncate: bool = False
     """Cut texts that take more positions than the model has; else they have no answer."""
-    learned_from: Dataset[Any] | None = field(default=None, init=False, repr=False)
+    learned_from: tuple[Dataset[Any], Dataset[Any]] | None = field(default=None, init=False, repr=False)
     """What it was trained on, once that was read."""
     _optimized: dict[Precision, nn.Module] = field(default_factory=dict, init=False, repr=False)
 
@@ -364,12 +364,16 @@ class Skill(Looking):
         return self.task.open_source(source, self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:
-        """What was learned from, without what was held out. It is read once.
+        """What was learned from, without what was held out. Raises UserError as `training_parts` does."""
+        return self.training_parts()[0]
 
-        Raises UserError where that is not there any more, or where files of text have changed.
+    def training_parts(self) -> tuple[Dataset[Any], Dataset[Any]]:
+        """What was learned from, and what validated it. They are read once.
+
+        Raises UserError where they are not there any more, or where files of text have changed.
         """
         if self.learned_from is None:
-            self.learned_from = read_training(self)[0]
+            self.learned_from = read_training(self)
         else:
             check_training_files(self)
         return self.learned_from
