@@ -142,7 +142,7 @@ def test_mistakes(folder: Path, fails: Fails, tmp_path: Path, monkeypatch: pytes
         ),
         (
             ("train", "classify", "--tokens", "letters"),
-            "unknown --tokens 'letters'; did you mean ",
+            "unknown --tokens 'letters'; known: ",
         ),
         (
             ("train", "translate", "movie-sentiment"),

@@ -226,7 +226,8 @@ class Body(InitFrom):
             recipe.model = start.preset
         if recipe.model == start.trained_as or (as_it_is and start.trained_as is None):
             own = start.sizes
-            if getattr(start.config, "head", None) == recipe.page.head:
+            head = getattr(start.config, "head", None)
+            if head is not None and head == recipe.page.head:
                 own |= {name: getattr(start.config, name) for name in NOT_OF_A_BODY if hasattr(start.config, name)}
             elif start.run is None and hasattr(start.config, "label_bias"):  # as transformers has it, for the way back
                 own["label_bias"] = recipe.page.head == "tokens"
