@@ -55,11 +55,6 @@ def measured_captions(captions: Sequence[str], examples: Sequence[CaptionedImage
     return Measured(len(captions), figures)
 
 
-def bleu(captions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """That of all captions, as `CountedBleu` counts it."""
-    return CountedBleu(captions, references)(range(len(captions)))
-
-
 class CountedBleu:
     """Corpus BLEU, 0 to 100, of any of some captions, whose words are counted once. Each has at least one reference.
 
@@ -89,11 +84,6 @@ def same_words(caption: str, references: Sequence[str]) -> bool:
 
 def _words(text: str) -> list[str]:
     return words_and_signs(text.lower())
-
-
-def cider(captions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """The mean of `cider_scores`, mostly given as ten times more."""
-    return float(np.mean(cider_scores(captions, references)))
 
 
 def cider_scores(captions: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
