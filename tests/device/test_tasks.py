@@ -37,8 +37,8 @@ CHOOSING = {"detect"}
 """Tasks whose smallest model chooses among places: losses differ where Muon's rounding chooses others."""
 
 COUNTED = {"accuracy", "validation", "final"}
-"""Parts of a row that count what is right: an answer near a tie turns with the rounding of a training. They are compared
-where both sides have the same weights."""
+"""Parts of a row that count what is right: an answer near a tie turns with the rounding of a training. They are
+compared where both sides have the same weights."""
 
 PACKING = {"autoencode", "match", "ask", "answer", "read", "walk", "transcribe"}
 """Tasks whose smallest model has recurrent layers, which torch gives lengths on the CPU: a reading for each layer."""
