@@ -18,7 +18,7 @@ UPLOAD_SECONDS = 60
 """The longest that a request may take to arrive."""
 
 MOST_REMOVED, MOST_HEADS, LONGEST_SITE = 4096, 2**16, 500
-"""Heads and weights that a look can do without, the greatest number of a head, and the characters of the name of a site."""
+"""Removed heads and weights at most, the greatest number of a head, and characters of the name of a site."""
 
 NAME = 120
 """Maximum length of a file name; longer names are cut."""
