@@ -64,7 +64,7 @@ def digest(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _digest(path: Path, *state: int) -> str:
-    """That of a file in a state, in which a changed file is not any more: it is read once, however often it is asked."""
+    """That of a file in a state, which a changed file has no more: it is read once, however often it is asked."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:12]
 
