@@ -95,7 +95,7 @@ class TextState:
     @property
     def can_crop(self) -> bool:
         """Whether the last tokens can be forgotten: not where a block has a state in place of keys and values."""
-        return all(isinstance(memory, Memory) for memory in self.past)
+        return all(isinstance(memory, Memory) and memory.can_crop for memory in self.past)
 
     def crop(self, count: int) -> None:
         """Forget the last `count` tokens."""
