@@ -53,7 +53,7 @@ def by_foveate(steps: int) -> tuple[list[float], list[float], list[float]]:
     margins, right, seconds = [], [], []
     for step, batch in enumerate(batches, 1):
         begin = time.process_time()
-        (known,) = ReferenceBatches(Listed([batch]), base).epoch(0)
+        (known,) = ReferenceBatches(Listed([batch]), base, model).epoch(0)
         sums = updater([known], RATE, step).sums
         seconds.append(time.process_time() - begin)
         margins.append(sums["margin"] / PAIRS)

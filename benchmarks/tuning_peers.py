@@ -104,7 +104,7 @@ def with_reference(batch: Any, model: Any) -> Any:
     from foveate.tasks.tuning.rollouts import token_log_probs
 
     with without_low_rank(model):
-        known = token_log_probs(model, batch.inputs, batch.labels).sum(1)
+        known = token_log_probs(model, batch.inputs, batch.labels, batch.inputs["tokens"].device).sum(1)
     return replace(batch, targets={**batch.targets, "reference": known})
 
 

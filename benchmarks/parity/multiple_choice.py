@@ -19,7 +19,7 @@ def main(folder: str, path: str) -> None:
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 
-    questions = read_questions(Path(path))
+    questions = read_questions(Path(path), [])
     task = load(folder)
     ours = choice_scores(ChoiceScorer(task.model, task.tokenizer, Prompting()), questions)
     harness = HFLM(pretrained=folder, device="cpu", dtype="float32", batch_size=8)

@@ -1,13 +1,15 @@
 """Lines that are no text, and files that claim more than they are."""
 
 import gzip
+import hashlib
 import io
+import os
 import time
 from pathlib import Path
 
 import pytest
 
-from foveate.data.text.files import MOST_BYTES_OF_LINE, read_lines
+from foveate.data.text.files import MOST_BYTES_OF_LINE, digest, read_lines
 from foveate.errors import UserError
 
 
@@ -63,3 +65,16 @@ def test_an_archive_that_expands_without_measure_is_refused(tmp_path: Path) -> N
         for _ in read_lines(path):
             pass
     assert time.process_time() - began < 5
+
+
+def test_a_file_is_read_once_for_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, read = tmp_path / "a.txt", []
+    file_digest = hashlib.file_digest
+    monkeypatch.setattr("hashlib.file_digest", lambda *given: read.append(given) or file_digest(*given))
+    path.write_text("one")
+    first = digest(path)
+    assert digest(path) == first == digest(tmp_path / "." / "a.txt")
+    assert len(read) == 1
+    path.write_text("two")
+    os.utime(path, ns=(1, 1))  # a file system may count time too coarsely for this test
+    assert digest(path) != first

@@ -150,6 +150,12 @@ class OnDevice(torch.Tensor):
     def numpy(self, *, force: bool = False) -> Any:
         raise TypeError(f"a tensor on {NAME} is no array of numpy: copy it to the CPU first")
 
+    def __getitem__(self, places: Any) -> Tensor:
+        return super().__getitem__(_indices(places))
+
+    def __setitem__(self, places: Any, value: Any) -> None:
+        super().__setitem__(_indices(places), value)
+
     def data_ptr(self) -> int:
         return self.inner.data_ptr()
 
@@ -161,6 +167,14 @@ class OnDevice(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return _run(function, args, kwargs or {})
+
+
+def _indices(places: Any) -> Any:
+    """Lists of numbers as tensors on the CPU, which torch takes to a device itself below Python."""
+    return tuple(
+        torch.tensor(one) if isinstance(one, list) else one
+        for one in (places if isinstance(places, tuple) else (places,))
+    )
 
 
 _crossings: Counter[str] = Counter()
@@ -275,10 +289,6 @@ class _Moves(TorchFunctionMode):
             return _Upload.apply(function(*args, **kwargs))
         if function is torch.Tensor.new_tensor and isinstance(args[0], OnDevice):
             return _Upload.apply(torch.tensor(args[1], dtype=kwargs.get("dtype", args[0].dtype)))
-        if function is torch.Tensor.__getitem__ and isinstance(args[0], OnDevice):
-            places = args[1] if isinstance(args[1], tuple) else (args[1],)
-            chosen = tuple(torch.tensor(one) if isinstance(one, list) else one for one in places)
-            return function(args[0], chosen)
         if function is torch.Tensor.to and not isinstance(args[0], OnDevice):
             given = [*args[1:], *kwargs.values()]
             device = next((part.device for part in given if isinstance(part, Tensor)), None)

@@ -16,6 +16,7 @@ from foveate import models
 from foveate.run_dir import WEIGHTS
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.learning import learn
+from foveate.tasks.loading import load
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.task import Task
 from foveate.tensor_files import read_tensors
@@ -34,6 +35,10 @@ MATCHED = {"detect"}
 
 CHOOSING = {"detect"}
 """Tasks whose smallest model chooses among places: losses differ where Muon's rounding chooses others."""
+
+COUNTED = {"accuracy", "validation", "final"}
+"""Parts of a row that count what is right: an answer near a tie turns with the rounding of a training. They are
+compared where both sides have the same weights."""
 
 PACKING = {"autoencode", "match", "ask", "answer", "read", "walk", "transcribe"}
 """Tasks whose smallest model has recurrent layers, which torch gives lengths on the CPU: a reading for each layer."""
@@ -84,16 +89,25 @@ def stop_after_two_steps(row: Any) -> None:
 
 
 def numbers(value: Any) -> Iterator[float]:
-    """All numbers of a row, but for times."""
+    """All numbers of a row, but for times and what is counted."""
     if isinstance(value, dict):
         for name in sorted(value):
-            if "second" not in name:
+            if "second" not in name and name not in COUNTED:
                 yield from numbers(value[name])
     elif isinstance(value, list):
         for one in value:
             yield from numbers(one)
     elif isinstance(value, int | float):
         yield value
+
+
+def leaves(value: Any, name: str = "") -> dict[str, float]:
+    """All figures of an evaluation by their path, but for times."""
+    if isinstance(value, dict):
+        return {path: leaf for key, one in value.items() for path, leaf in leaves(one, f"{name}/{key}").items()}
+    if isinstance(value, list):
+        return {path: leaf for key, one in enumerate(value) for path, leaf in leaves(one, f"{name}/{key}").items()}
+    return {name: value} if isinstance(value, int | float) and "second" not in name else {}
 
 
 def apart(tensors: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> float:
@@ -130,3 +144,15 @@ def test_training(name: str, workshop: Workshop, tmp_path: Path) -> None:
         if number and name in CHOOSING:
             near = 3e-2
         assert [*numbers(row)] == pytest.approx([*numbers(other)], rel=near, abs=near)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_evaluation(name: str, workshop: Workshop) -> None:
+    """The same weights answer alike on both sides, by every measure of the task."""
+    task = find_task(name)
+    folder, data = workshop.run(task), workshop.examples(task).data
+    expected = load(folder, device="cpu").evaluate(data, console=SILENT)
+    with pretended_device():
+        found = load(folder, device=DEVICE.type).evaluate(data, console=SILENT)
+    assert found.answers == expected.answers
+    assert leaves(found.figures) == pytest.approx(leaves(expected.figures), rel=1e-3, abs=1e-3)

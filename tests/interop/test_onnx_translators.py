@@ -62,7 +62,7 @@ def read_by_transformers(out: Path, texts: list[str], rows: list[list[int]], kin
     assert transformers.AutoTokenizer.from_pretrained(out)(texts)["input_ids"] == rows
 
 
-@pytest.mark.parametrize("shape", [{}, {"positions": "relative"}, {"window": 2}], ids=str)
+@pytest.mark.parametrize("shape", [{}, {"positions": "relative", "window": 2}], ids=str)
 def test_the_likeliest_text_is_the_same(shape: dict[str, Any], tmp_path: Path) -> None:
     """Of sines, whose settings transformers reads, and of relative positions and windows, which it lacks."""
     run, out = trained(tmp_path, **SIZES, **shape), tmp_path / "out"

@@ -54,6 +54,9 @@ class Memory:
     `keys` (..., S, P) and `values` (..., S, V) are views, valid until rows are reordered. Do not write into them.
     """
 
+    can_crop = True
+    """Whether its last keys can be taken back."""
+
     groups: RowGroups | None = None
     """Which rows of queries share a row of this memory; None where each has its own."""
 

@@ -1,14 +1,17 @@
 """Goes on from prompts, with any model of the `Generator` protocol and any special tokens, a token at a time."""
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
+from foveate.attention import hooks
 from foveate.contracts import Generator, State
+from foveate.decoding.drafts import MOST, DraftedState, DraftReader, Drafts
 from foveate.decoding.greedy import likeliest, penalize
 from foveate.decoding.ranking import log_probs, not_a_number
 from foveate.decoding.sampling import draw
@@ -65,6 +68,9 @@ def generate(
         return not on_token(row, token) and len(output.tokens) < limits[row]
 
     rows = list(range(len(prompts)))
+    if len(rows) == 1 and seen is None and _is_drafted(model, state, settings):
+        _write_drafted(model, logits, state, Drafts(prompts[0]), lambda: limits[0] - len(written[0].tokens), append)
+        return written
     while True:
         tokens = choose(logits.float(), seen, settings, generator)
         # Both are read together: numbers below 2**24 are exact in single precision.
@@ -83,6 +89,44 @@ def generate(
             rows = [rows[place] for place in stay]
             tokens, seen = tokens[places], None if seen is None else seen[places]
         logits = model.step(tokens, state)
+
+
+def _is_drafted(model: Generator, state: State, settings: Decoding) -> bool:
+    """Returns whether the next tokens may be guessed: by greedy search, where tokens that are read together are read as
+    if alone, and unless somebody looks at the single steps."""
+    if not (choice_is_greedy(settings) and isinstance(model, DraftReader) and isinstance(state, DraftedState)):
+        return False
+    parts: Iterable[object] = model.modules() if isinstance(model, nn.Module) else ()
+    apart = not any(getattr(part, "depends_on_batch", False) for part in parts)
+    return apart and state.can_crop and hooks.interceptor is None
+
+
+def _write_drafted(
+    model: Any,
+    logits: Float[Tensor, "1 N"],
+    state: Any,
+    drafts: Drafts,
+    left: Callable[[], float],
+    append: Callable[[int, int, float], bool],
+) -> None:
+    """Write the only row by greedy search, with as few steps of the model as drafts allow. `left` is the number of
+    tokens that it may still have."""
+    guess: list[int] = []
+    while True:
+        # The token after what was read, and after each token of the guess that the model would have written.
+        tokens = likeliest(logits.float())
+        chosen, nats = torch.stack([tokens.float(), log_probs(logits, tokens[:, None])[:, 0]]).tolist()
+        if any(map(math.isnan, nats)):
+            raise not_a_number("in decoding")
+        right = next((place for place, token in enumerate(guess) if token != chosen[place]), len(guess))
+        for token, log_prob in zip(map(int, chosen[: right + 1]), nats, strict=False):
+            if not append(0, token, log_prob):
+                return
+            drafts.append(token)
+        drafts.learn(len(guess), right)
+        state.crop(len(guess) - right)
+        guess = drafts.guess(int(min(MOST, left() - 1)))
+        logits = model.steps(torch.tensor([[int(chosen[right]), *guess]], device=logits.device), state)[0]
 
 
 def _most(settings: Decoding, length: int) -> int:
@@ -112,6 +156,11 @@ def _mark_prompts(prompts: Sequence[Sequence[int]], logits: Float[Tensor, "R N"]
     return seen
 
 
+def choice_is_greedy(settings: Decoding) -> bool:
+    """Returns whether the likeliest token is chosen."""
+    return settings.method != "sample" or not settings.temperature
+
+
 def choose(
     logits: Float[Tensor, "R N"],
     seen: Bool[Tensor, "R N"] | None,
@@ -121,7 +170,7 @@ def choose(
     """The next token of each row. `seen` marks the tokens that a row's text has."""
     if seen is not None:
         logits = penalize(logits, seen, settings.repetition_penalty)
-    if settings.method == "sample" and settings.temperature:
+    if not choice_is_greedy(settings):
         found: Int[Tensor, "R"] = draw(
             logits, settings.temperature, settings.top_k, settings.top_p, settings.min_p, generator
         )

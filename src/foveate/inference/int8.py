@@ -18,6 +18,9 @@ class Int8Linear(PackedLayer, LinearProduct):
     """A linear layer with a scale for each row of weights and, at each call, for each row of the input; products are
     sums of whole numbers. Input and output are of single precision."""
 
+    depends_on_batch = True
+    """Whether a row of the output hangs on the other rows of the input, by more than the order of sums."""
+
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         weight = linear.weight.detach().float()

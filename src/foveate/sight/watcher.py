@@ -105,8 +105,8 @@ class Watcher:
 
     def _enter_outermost(self, name: str) -> None:
         """Layers that a model calls one after the other outside of its `forward`, as in a step of writing, run
-        together, until one of them begins again."""
-        if not name or not self._outermost or name in self._outermost:
+        together, until one of them begins again. A run of the whole model (whose name is empty) is over with it."""
+        if not name or self._outermost <= {""} or name in self._outermost:
             self._outermost.clear()
             self.begin_run()
         self._outermost.add(name)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsing import cell
 from served_model import Client, FakeViewer, Serve
 
 from foveate.viewer.protocol import Input, LookResult
@@ -147,6 +148,13 @@ def test_heads_are_removed_and_brought_back(served: Serve, opened: Opener) -> No
     tab.click("button:text('Remove this head')")
     tab.wait_for_selector("button:text('Bring it back')")
     assert tab.locator(".removed-list .prompt-example").count() == 2
+    tab.click("button.back >> nth=0")
+    tab.click('.thumb[data-site="0"][data-head="0"]')
+    tab.mouse.click(*cell(tab, 4, 4, 2, 1))
+    tab.click("button:text('Remove it')")
+    tab.wait_for_selector(".pair button:text('Bring it back')")
+    assert "three → two" in tab.inner_text(".removed-list")
+    assert tab.inner_text(".pair b") == "0"
     tab.click("button:text('Bring all back')")
     tab.wait_for_selector("button:text('Remove this head')")
     assert tab.locator(".removed").is_hidden()

@@ -1,11 +1,11 @@
-"""Heads that a look does without: for the browser that removes them, for one look."""
+"""Heads and weights that a look does without: for the browser that removes them, for one look."""
 
 import numpy as np
 import pytest
 import torch
 from served_model import HEADS, Client, FakeViewer, Serve
 
-from foveate.sight import Scale, change
+from foveate.sight import Knock, Scale, change
 from foveate.viewer.protocol import ContinuedText
 
 TEXT = "one two three four five"
@@ -37,12 +37,37 @@ def test_a_removed_head_changes_what_comes_after_it(served: Serve) -> None:
     assert torch.allclose(found, right, atol=1e-6)
 
 
+def test_a_removed_weight(served: Serve) -> None:
+    """Of one pair in one head: the other keys of the query share it, and what comes after changes."""
+    client = served()
+    pairs = [["layers.0", 1, 3, 2], ["layers.0", 1, 4, 0], ["layers.1", 2]]
+    address = looked(client, pairs)
+    assert client.get(address).status == 200, client.get(address).json
+    found = client.viewer.seen[TEXT].sight
+    before = FakeViewer().look(TEXT, 99).sight["layers.0"].weights()
+    right = before.clone()
+    for row, key in ((3, 2), (4, 0)):
+        right[:, 1, row, key] = 0
+        right[:, 1, row] /= right[:, 1, row].sum(-1, keepdim=True)
+    assert torch.allclose(found["layers.0"].weights(), right, atol=1e-6)
+    viewer = FakeViewer()
+    changes = {"layers.0": [Knock(1, queries=3, keys=2), Knock(1, queries=4, keys=0)], "layers.1": Scale(0.0, 2)}
+    with change(viewer.model, changes):
+        after = viewer.look(TEXT, 99).sight["layers.1"].weights()
+    assert torch.allclose(found["layers.1"].weights(), after, atol=1e-6)
+
+
 def test_no_other_browser_sees_it(served: Serve) -> None:
     """Also not after a look that failed."""
     client = served()
     other = client.browser()
     whole = maps(other, looked(other), 1)
-    for removed in ([["layers.0", head] for head in range(HEADS)], [["layers.0", 99]], [["layers.9", 0]]):
+    for removed in (
+        [["layers.0", head] for head in range(HEADS)],
+        [["layers.0", 99]],
+        [["layers.9", 0]],
+        [["layers.0", 0, 1, 99]],
+    ):
         looked(client.browser(), removed)
         assert np.array_equal(maps(other, looked(other), 1), whole)
 
@@ -63,13 +88,15 @@ def test_what_cannot_be_removed(served: Serve) -> None:
     [
         *(5, "layers.0", [5], {"layers.0": 1}, [["layers.0", 0]] * 4097, [["layers.0"]], [[0, 0]], [["", 0]]),
         *([["x" * 501, 0]], [["layers.0", "1"]], [["layers.0", -1]], [["layers.0", True]], [["layers.0", 2**16]]),
+        *([["layers.0", 0, 1]], [["layers.0", 0, 1, -1]], [["layers.0", 0, 1, 1.5]], [["layers.0", 0, 1, 1, 1]]),
     ],
     ids=lambda value: str(value)[:30],
 )
 def test_another_request_is_refused(served: Serve, removed: object) -> None:
     answer = served()("POST", "/looks", {"text": TEXT, "removed": removed})
     assert answer.status == 400
-    assert answer.json == {"message": "removed must be at most 4096 pairs of a site and a head"}
+    told = "lists of a site, a head, and perhaps a query and a key"
+    assert answer.json == {"message": f"removed must be at most 4096 {told}"}
 
 
 def test_a_text_that_is_written_is_not_changed(served: Serve) -> None:

@@ -8,6 +8,7 @@ import json
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -52,13 +53,20 @@ def digest(path: Path) -> str:
     """A few letters that are others for other content (as good as always) of a file, or of what is read of a folder."""
     try:
         if not path.is_dir():
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "blake2b").hexdigest()[:12]
+            state = path.stat()
+            return _digest(path.resolve(), state.st_ino, state.st_size, state.st_mtime_ns)
         files = files_below(path, (*TEXTS, *CATALOGUES))
         listed = "".join(f"{file.relative_to(path)}\0{digest(file)}\n" for file in files)
         return hashlib.blake2b(listed.encode(errors="surrogateescape")).hexdigest()[:12]
     except OSError as error:
         raise UserError(f"cannot read {error.filename or path}: {error.strerror}") from None
+
+
+@lru_cache(maxsize=256)
+def _digest(path: Path, *state: int) -> str:
+    """That of a file in a state, which a changed file has no more: it is read once, however often it is asked."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:12]
 
 
 def examples_digest(examples: Iterable[tuple]) -> str:

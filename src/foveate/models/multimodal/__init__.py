@@ -50,12 +50,12 @@ FAMILIES = (
             "show-tell": (18_635_632, "GoogLeNet and an LSTM of width 512 without attention (Vinyals et al. 2015)"),
             "show-tell-tiny": (1_906_304, "6 layers and an LSTM of width 128, no attention"),
             "show-attend-tell": (
-                44_798_385,
+                47_824_385,
                 "VGG-19 and an LSTM of width 1000, soft attention, gate, doubly stochastic (Xu et al. 2015)",
             ),
             "show-attend-tell-tiny": (1_939_457, "6 layers and an LSTM of width 128, soft attention, gate"),
             "show-attend-tell-hard": (
-                44_799_386,
+                47_825_386,
                 "VGG-19 and an LSTM of width 1000, hard attention by REINFORCE (Xu et al. 2015)",
             ),
             "show-attend-tell-hard-tiny": (1_939_586, "The tiny one with hard attention by REINFORCE"),
@@ -66,7 +66,7 @@ FAMILIES = (
         "sar",
         "foveate.models.multimodal.sar",
         {
-            "sar": (69_561_216, "31-layer residual network, LSTMs of 512, two-dimensional attention (Li et al. 2019)"),
+            "sar": (57_409_694, "31-layer residual network, LSTMs of 512, two-dimensional attention (Li et al. 2019)"),
             "sar-tiny": (2_845_832, "SAR with 14 convolutions and LSTMs of 112, for one core"),
         },
     ),

@@ -221,3 +221,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "show-attend-tell-hard": {"select": "hard"},
     "show-attend-tell-hard-tiny": {**TINY, "select": "hard"},
 }
+
+SIZES: dict[str, dict[str, int]] = {
+    name: {"vocabulary": 10_000} for name in ("show-attend-tell", "show-attend-tell-hard")
+}
+"""The vocabulary of the paper, which other data replaces."""

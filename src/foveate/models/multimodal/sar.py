@@ -159,6 +159,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+SIZES: dict[str, dict[str, int]] = {"sar": {"vocabulary": 94}}
+"""The characters of the paper (digits, letters, punctuation, the end), which other data replaces."""
+
 TRAINING = {
     "sar-tiny": {"learning_rate": 3e-3},
 }

@@ -27,7 +27,7 @@ FAMILIES = (
         "foveate.models.speech.las",
         {
             "las": (
-                39_027_008,
+                14_569_003,
                 "4 bidirectional LSTMs of width 512, 3 of them pyramidal, and a speller of 2 (Chan et al. 2016)",
             ),
             "las-tiny": (
@@ -41,7 +41,7 @@ FAMILIES = (
         "foveate.models.speech.speech_transformer",
         {
             "speech-transformer": (
-                69_574_656,
+                29_536_256,
                 "12+6 blocks, width 256, 4 heads: the small model of S2T, for LibriSpeech",
             ),
             "speech-transformer-tiny": (13_783_104, "4+2 blocks, width 128, 4 heads, CTC: for short phrases"),

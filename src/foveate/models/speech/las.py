@@ -129,6 +129,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+SIZES: dict[str, dict[str, int]] = {"las": {"bands": 40, "vocabulary": 43}}
+"""Of the paper: filters, and letters, digits, punctuation, the unknown one and both ends. Other data replaces them."""
+
 TRAINING = {
     "las-tiny": TRAINED,
 }

@@ -167,6 +167,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+SIZES: dict[str, dict[str, int]] = {"speech-transformer": {"bands": 80, "vocabulary": 10_000}}
+"""The filters and the vocabulary of S2T's small model, which other data replaces."""
+
 TRAINING = {
     "speech-transformer-tiny": TRAINED,
 }

@@ -59,7 +59,7 @@ FAMILIES = (
         "elmo",
         "foveate.models.text.elmo",
         {
-            "elmo": (97_704_864, "Two LSTMs of 4096 cells in each direction (Peters et al. 2018)"),
+            "elmo": (500_651_487, "Two LSTMs of 4096 cells in each direction (Peters et al. 2018)"),
             "elmo-tiny": (2_379_248, "Two LSTMs of 256 cells in each direction: for a laptop"),
         },
         attending=(),

@@ -92,6 +92,17 @@ class TextState:
         self.padding = None if self.padding is None else self.padding[rows]
         self.added = None if self.added is None else self.added[rows]
 
+    @property
+    def can_crop(self) -> bool:
+        """Whether the last tokens can be forgotten: not where a block has a state in place of keys and values."""
+        return all(isinstance(memory, Memory) and memory.can_crop for memory in self.past)
+
+    def crop(self, count: int) -> None:
+        """Forget the last `count` tokens."""
+        for memory in self.past:
+            assert isinstance(memory, Memory)
+            memory.crop(memory.length - count)
+
     def repeated(self, rows: int) -> "TextState":
         """Returns a state that repeats the only row of this one `rows` times, with memories of its own."""
         past = [memory.repeated(rows) for memory in self.past]
@@ -178,6 +189,10 @@ class CausalLanguageModel(nn.Module):
 
     def step(self, tokens: Int[Tensor, "R"], state: TextState) -> Float[Tensor, "R N"]:
         return self.logits(self.read(tokens[:, None], state)[:, 0])
+
+    def steps(self, tokens: Int[Tensor, "R T"], state: TextState) -> Float[Tensor, "R T N"]:
+        """Read several tokens of each row at once; the logits of the token after each."""
+        return self.logits(self.read(tokens, state))
 
     def _prefill(
         self,

@@ -127,3 +127,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "elmo": {},
     "elmo-tiny": {"filters": (16, 32, 64, 128), "highways": 1, "cells": 256, "width": 128},
 }
+
+SIZES: dict[str, dict[str, int]] = {"elmo": {"vocabulary": 793_471}}
+"""The words of the One Billion Word Benchmark, which other data replaces."""

@@ -107,7 +107,7 @@ FAMILIES = (
         "foveate.models.vision.imagegpt",
         {
             "imagegpt-small": (
-                76_421_120,
+                76_932_096,
                 "24 layers, width 512, pixels of 512 colours, images of 32 x 32 (Chen et al. 2020)",
             ),
             "imagegpt-tiny": (

@@ -127,6 +127,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+SIZES: dict[str, dict[str, int]] = {"imagegpt-small": {"classes": 1000}}
+"""The classes of ImageNet, which other data replaces."""
+
 TRAINING = {
     "imagegpt-tiny": {"learning_rate": 2e-3, "schedule": "cosine", "weight_decay": 0.05, "betas": (0.9, 0.95)},
 }

@@ -2,7 +2,8 @@
 
     GET  /                              the page
     POST /looks                         {"text": ...} or {"name": ..., "data": base64}: look at an input; {"id": ...}
-    POST /looks                         ... "removed": [[SITE, HEAD], ...]}: the same without these heads
+    POST /looks                         ... "removed": [[SITE, HEAD], ...]}: the same without these heads; with
+                                        [SITE, HEAD, QUERY, KEY] without what a query takes from a key
     POST /looks                         ... "measure": "values"}: the same with maps of another measure
     POST /looks?model=second            the same by the model that stands beside the first
     POST /writings                      {"text": ..., "chat": "" or "yes"}: {"text": with a few more tokens, "ended"}
@@ -21,7 +22,7 @@ A cookie of the page names the browser, whose last looks are kept. What a client
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from itertools import islice
@@ -38,7 +39,7 @@ from foveate.viewer.protocol import Input, InputKind, ModelViewer, WritingViewer
 from foveate.viewer.server.jobs import Job, wait_for_jobs
 from foveate.viewer.server.page import ServerInfo, make_page
 from foveate.viewer.server.pair import PairedSession
-from foveate.viewer.server.removals import can_remove, without_heads
+from foveate.viewer.server.removals import Removal, can_remove, without
 from foveate.viewer.server.requests import parse_input, parse_measure, parse_removals, parse_writing, read_json_body
 from foveate.viewer.server.session_cache import Session, SessionCache
 from foveate.viewer.server.worker import Busy, Unwanted, Worker
@@ -164,13 +165,16 @@ class Explorer:
         name: str,
         job: Job,
         given: Input,
-        removed: Mapping[str, Sequence[int]],
+        removed: Sequence[Removal],
         measure: str,
     ) -> bytes:
-        """Run a model without the removed heads, in the worker's thread, and return the head of the page."""
+        """Run a model without what is removed, in the worker's thread, and return the head of the page."""
         job.started = time.monotonic()
-        with without_heads(viewer, removed):
-            session = Session(viewer.look(given, self._limits.tokens, measure=measure))
+        with without(viewer, removed):
+            found = viewer.look(given, self._limits.tokens, measure=measure)
+        for each in removed:
+            each.check(found.sight)
+        session = Session(found)
         head = session.head()
         self._sessions.put(name, session, job.owner)
         return head

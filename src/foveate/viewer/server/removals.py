@@ -1,14 +1,48 @@
-"""Heads that a look does without: what a browser removes is removed for its own look alone."""
+"""What a look does without, heads or single weights: what a browser removes is removed for its own look alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from glob import escape
 
 from torch import nn
 
 from foveate.errors import UserError
-from foveate.sight import Scale, change
+from foveate.sight import Knock, Scale, change
+from foveate.sight.changes import Change
+from foveate.sight.sight import Sight
 from foveate.viewer.protocol import ModelViewer
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A head that gives nothing, or the weight that a query of it gives to a key: its other keys share that."""
+
+    site: str
+    head: int
+    query: int | None = None
+    key: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the head gives nothing."""
+        return self.query is None
+
+    @property
+    def change(self) -> Change:
+        if self.whole:
+            return Scale(0.0, self.head)
+        return Knock(self.head, queries=self.query, keys=self.key)
+
+    def check(self, sight: Sight) -> None:
+        """Raises UserError where the map still shows a weight that was removed: its rows and columns are not those of
+        the call."""
+        if self.whole or self.site not in sight.sites:
+            return
+        site = sight[self.site]
+        left = site.windows or site.weights(heads=[self.head], queries=[self.query], keys=[self.key]).any()
+        if left:
+            raise UserError(f"single weights of {self.site} cannot be removed: its map joins those of several calls")
 
 
 def can_remove(viewer: ModelViewer) -> bool:
@@ -17,18 +51,21 @@ def can_remove(viewer: ModelViewer) -> bool:
 
 
 @contextmanager
-def without_heads(viewer: ModelViewer, removed: Mapping[str, Sequence[int]]) -> Iterator[None]:
-    """Let these heads of each site give nothing. Raises UserError for a head that the model does not have."""
+def without(viewer: ModelViewer, removed: Sequence[Removal]) -> Iterator[None]:
+    """Run the viewer's model without these. Raises UserError for a head, a query or a key that it does not have."""
     if not removed:
         yield
         return
     if not can_remove(viewer):
         raise UserError(f"heads of {viewer.name} cannot be removed")
     model: nn.Module = viewer.model  # type: ignore[attr-defined]
-    of_modules: dict[str, set[int]] = {}
-    for site, heads in removed.items():
-        of_modules.setdefault(_module_of(model, site), set()).update(heads)
-    with change(model, {escape(name): Scale(0.0, sorted(heads)) for name, heads in of_modules.items()}):
+    changes: dict[str, list[Change]] = {}
+    for each in removed:
+        module = _module_of(model, each.site)
+        if not each.whole and module != each.site:
+            raise UserError(f"single weights of {each.site} cannot be removed: it is a part of the map of {module}")
+        changes.setdefault(escape(module), []).append(each.change)
+    with change(model, changes):
         yield
 
 

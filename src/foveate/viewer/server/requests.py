@@ -12,12 +12,13 @@ from foveate.errors import UserError
 from foveate.files import parse_json
 from foveate.sight.measured_look import MEASURES
 from foveate.viewer.protocol import File, Input, InputKind
+from foveate.viewer.server.removals import Removal
 
 UPLOAD_SECONDS = 60
 """The longest that a request may take to arrive."""
 
 MOST_REMOVED, MOST_HEADS, LONGEST_SITE = 4096, 2**16, 500
-"""Heads that a look can do without, their greatest number, and the characters of the name of a site."""
+"""Removed heads and weights at most, the greatest number of a head, and characters of the name of a site."""
 
 NAME = 120
 """Maximum length of a file name; longer names are cut."""
@@ -71,16 +72,13 @@ def parse_input(body: dict[str, Any], takes: InputKind, max_bytes: int) -> Input
     return File(_whole(body["name"])[:NAME], data, _whole(body.get("question", "")))
 
 
-def parse_removals(body: dict[str, Any]) -> dict[str, list[int]]:
-    """The heads of each site that a look is to do without, which are taken from the request. Raises HTTPException for
-    anything else."""
+def parse_removals(body: dict[str, Any]) -> list[Removal]:
+    """What a look is to do without, which is taken from the request. Raises HTTPException for anything else."""
     given = body.pop("removed", [])
-    if not isinstance(given, list) or len(given) > MOST_REMOVED or not all(map(_is_head, given)):
-        raise HTTPException(400, f"removed must be at most {MOST_REMOVED} pairs of a site and a head")
-    found: dict[str, list[int]] = {}
-    for site, head in given:
-        found.setdefault(site, []).append(head)
-    return found
+    if not isinstance(given, list) or len(given) > MOST_REMOVED or not all(map(_is_removal, given)):
+        told = "lists of a site, a head, and perhaps a query and a key"
+        raise HTTPException(400, f"removed must be at most {MOST_REMOVED} {told}")
+    return [Removal(*each) for each in given]
 
 
 def parse_measure(body: dict[str, Any]) -> str:
@@ -91,11 +89,12 @@ def parse_measure(body: dict[str, Any]) -> str:
     return str(measure)
 
 
-def _is_head(pair: Any) -> bool:
-    if not isinstance(pair, list) or len(pair) != 2:
+def _is_removal(given: Any) -> bool:
+    if not isinstance(given, list) or len(given) not in (2, 4):
         return False
-    site, head = pair
-    return isinstance(site, str) and 0 < len(site) <= LONGEST_SITE and type(head) is int and 0 <= head < MOST_HEADS
+    site, head, *pair = given
+    numbers = all(type(number) is int and number >= 0 for number in (head, *pair))
+    return isinstance(site, str) and 0 < len(site) <= LONGEST_SITE and numbers and head < MOST_HEADS
 
 
 def parse_writing(body: dict[str, Any]) -> tuple[str, bool]:

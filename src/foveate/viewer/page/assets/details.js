@@ -61,7 +61,7 @@ class Details {
     const section = make("section", {}, this.heading("key", head.keys, key, "is looked at by"));
     if (page.query !== null) {
       const told = make("b", {}, head.figures(page.query, key));
-      section.append(make("p", { class: "pair" }, "the query above, weight: ", told));
+      section.append(make("p", { class: "pair" }, "the query above, weight: ", told, " ", this.remover(page.query, key)));
     }
     const found = head.lookers(key);
     const list = make("ol", { class: "bars" });
@@ -78,6 +78,18 @@ class Details {
       say(`${none}${count(here)} of ${count(all)} queries are here so far`, "muted");
     }
     return section;
+  }
+
+  /** The button that runs the model without the weight of a pair, or with it again; nothing where that cannot be. */
+  remover(query, key) {
+    const { head, page } = this;
+    const without = page.removed(head.site, head.head);
+    if (!page.removable(head.site, head.head) || without || !head.row(query)) return "";
+    const pair = { query, key };
+    const button = make("button", { type: "button", class: "small" }, page.removed(head.site, head.head, pair) ? "Bring it back" : "Remove it");
+    const told = `${cut(head.queries.label(query), 20)} → ${cut(head.keys.label(key), 20)}`;
+    button.addEventListener("click", () => page.remove(head.site, head.head, pair, told));
+    return button;
   }
 
   heading(name, side, place, verb) {

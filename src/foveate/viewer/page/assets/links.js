@@ -165,3 +165,11 @@ async function openFirst(page) {
     await page.enter(place, countMaps(sites[place]) - 1);
   } else if (sites.length === 1 && sites[0].heads === 1) await page.enter(0, 0);
 }
+
+/** Choose what was chosen before a new look, if the same head is open and the places have the same names. */
+function chooseAgain(page, { head, query, key }) {
+  const now = page.head;
+  if (!head || now?.name !== head.name || now.site !== head.site) return;
+  const same = (side, place) => place === null || (place < now[side].count && now[side].label(place) === head[side].label(place));
+  if (same("queries", query) && same("keys", key)) page.choose({ query, key });
+}

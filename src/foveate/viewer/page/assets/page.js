@@ -37,10 +37,12 @@ class Page {
       document.title = this.overview.title;
       this.table = new Overview(this);
       this.stage = new Stage(this);
+      const before = { ...this };
       Object.assign(this, { head: null, query: null, key: null, hovered: null });
       this.menu.open(this.overview); // it draws anew, which what was shown before could not
       this.leave(); // what was open belongs to another input
       await this.route();
+      chooseAgain(this, before);
       await openFirst(this);
     });
   }
@@ -81,17 +83,22 @@ class Page {
     return this.kept.get(site);
   }
 
-  /** Whether a head is one that the model was run without. */
-  removed(site, head) {
+  /** Whether the model was run without a head, or without the weight of a pair in it. */
+  removed(site, head, pair) {
     const { name } = this.overview.sites[site];
-    return Boolean(this.source.removing?.has(name.split("#")[0], head));
+    return Boolean(this.source.removing?.has(name.split("#")[0], head, pair));
   }
 
-  /** Run the model without a head, or with it again, where the source can: whether it can. */
-  remove(site, head) {
+  /** Whether the source can run the model without a head. */
+  removable(site, head) {
     const info = this.overview.sites[site];
-    if (!this.source.removing?.possible() || info.rollout || head >= info.heads) return false;
-    this.source.removing.toggle(info.name.split("#")[0], head);
+    return Boolean(this.source.removing?.possible()) && !info.rollout && head < info.heads;
+  }
+
+  /** Run the model without a head, or a pair of it, or with it again, where the source can: whether it can. */
+  remove(site, head, pair, told) {
+    if (!this.removable(site, head)) return false;
+    this.source.removing.toggle(this.overview.sites[site].name.split("#")[0], head, pair, told);
     return true;
   }
 

@@ -46,7 +46,7 @@ class Stage {
   open(head, maps) {
     this.sites.value = head.site;
     this.name.textContent = head.name;
-    this.remove.hidden = !this.page.source.removing?.possible() || head.mean || Boolean(head.info.rollout);
+    this.remove.hidden = !this.page.removable(head.site, head.head);
     this.remove.textContent = this.page.removed(head.site, head.head) ? "Bring it back" : "Remove this head";
     this.layers.open(head, maps);
     this.parts.open(head);

@@ -14,7 +14,9 @@ class Past {
   /** A look: its name, its title, and its text, or both texts. */
   remember(id, title, texts, removed = [], measure = "weights") {
     const kept = texts.every((text) => text.length <= LONGEST) ? texts : [];
-    const without = removed.length ? ` (without ${counted(removed.length, "head")})` : "";
+    const pairs = removed.filter((each) => each.length > 2).length;
+    const told = [[removed.length - pairs, "head"], [pairs, "weight"]].filter(([number]) => number).map((each) => counted(...each));
+    const without = told.length ? ` (without ${told.join(" and ")})` : "";
     const shown = measure === "weights" ? "" : ` (${MEASURES[measure][0].toLowerCase()})`;
     this.looks = [{ id, title: `${title}${without}${shown}`, texts: kept, removed, measure }, ...this.looks].slice(0, REMEMBERED);
     try {

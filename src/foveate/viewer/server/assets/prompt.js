@@ -83,7 +83,7 @@ class Prompt {
 
   async lookOnce(given) {
     const beside = await this.beside(given);
-    const removed = beside ? [] : this.removed.pairs; // two looks have sites of other names
+    const removed = beside ? [] : this.removed.asked; // two looks have sites of other names
     if (removed.length) await this.before(given);
     const measured = this.measure === "weights" ? {} : { measure: this.measure };
     const names = [await this.begin({ ...given, ...measured, ...(removed.length ? { removed } : {}) })];
@@ -134,7 +134,7 @@ class Prompt {
 
   get wanted() {
     const { first, second, removed } = this;
-    return `${this.measure}\n${first.wanted}\n${second.field.hidden ? "" : second.wanted}\n${JSON.stringify(removed.pairs)}`;
+    return `${this.measure}\n${first.wanted}\n${second.field.hidden ? "" : second.wanted}\n${JSON.stringify(removed.asked)}`;
   }
 
   /** The head of the page, as soon as the model has run; the server answers after a second, ready or not. */
@@ -237,8 +237,8 @@ function explore() {
   source.prompt = prompt.element;
   source.removing = {
     possible: () => prompt.removes,
-    has: (site, head) => prompt.removed.has(site, head),
-    toggle: (site, head) => prompt.removed.toggle(site, head),
+    has: (...which) => Boolean(prompt.removed.find(...which)),
+    toggle: (...which) => prompt.removed.toggle(...which),
   };
   prompt.page = new Page(source);
   prompt.begun();
