@@ -120,7 +120,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
             ["run", "RUN", "-no, wait"],
             "unexpected '-no, wait'; text that begins with a dash goes behind --: ",
         ),
-        (["run", "missing", "x"], "missing is not a folder"),
+        (["run", "missing", "x"], "there is no folder missing, nor trained weights of this name (efficientnet-lite0, "),
         (["run", "RUN", "x", "--output", "a.txt"], "answers are written to .csv, .tsv and .jsonl files, not to a.txt"),
         (["run", "RUN", "--file", "a.csv", "--output", "a.csv"], "a.csv is what the model is to read"),
         (
@@ -144,7 +144,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
             "could not write missing/a: there is no folder missing",
         ),
         (["eval", "RUN", "--data", "DATA", "--output", "DATA"], "DATA is what the model is measured on: name another"),
-        (["eval", "missing"], "missing is not a folder"),
+        (["eval", "smollm"], "there is no folder smollm, nor trained weights of this name "),
         (["models", "captoin"], "unknown task, family or preset 'captoin'; did you mean caption"),
         (["models", "caption", "x"], "unexpected 'x'; see foveate models --help"),
         (["models", "--vocabulary", "0"], "src_vocab is 0, but must be at least 1"),

@@ -306,7 +306,7 @@ def test_rows_of_other_columns_are_one_line(name: str, folder: Path) -> None:
     for file, content, told in (
         ("a.tsv", "alone\n", f"line 1: 0 tabs, but a line must be {'<TAB>'.join(expected)}"),
         ("a.csv", "x\n", f"line 1: 1 cells, but a row must be {','.join(expected)}, or the first row must name"),
-        ("a.jsonl", '{"x": 1}\n', f"line 1: no {expected[0]}; it may be called {expected[0]}, "),
+        ("a.jsonl", '{"x": 1}\n', f"line 1: no {expected[0]}; it has x: name it by --columns {expected[0]}=TITLE"),
         ("b.jsonl", "[1]\n", "line 1: a line must be a JSON object, not [1]"),
         ("c.jsonl", "{\n", "line 1 is damaged: "),
     ):
@@ -390,9 +390,10 @@ def test_a_first_line_that_may_be_a_header_is_refused(name: str, kind: str, fold
         with pytest.raises(UserError) as error:
             list(reader.read([folder / f"a.{kind}"]))
         row = ", ".join(f"{column} '{title}'" for column, title in zip(names, titles, strict=True))
+        named = " ".join(f"{name.replace(' ', '_')}=TITLE" for name in lacking)
         assert str(error.value) == (
             f"{folder / f'a.{kind}'}, line 1: this may be a header without {' and '.join(lacking)}, or a row ({row}): "
-            f"rename its columns, or put a line {between.join(names)} above it"
+            f"name them by --columns {named}, or put a line {between.join(names)} above it"
         )
 
 

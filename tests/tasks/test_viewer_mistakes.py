@@ -217,7 +217,7 @@ def test_a_head_that_is_missing_does_not_matter(copied: Folders) -> None:
 
 
 def test_what_is_no_folder_of_a_model(tmp_path: Path, copied: Folders) -> None:
-    with pytest.raises(UserError, match=r"^gpt2 is not a folder; a model must be on disk, .*hf download NAME"):
+    with pytest.raises(UserError, match=r"^there is no folder gpt2, .*; a model of the hub is hub:ORGANISATION/NAME$"):
         open_model("gpt2")
     with pytest.raises(UserError, match=r"has no config.json: no model was ever saved there; it is empty$"):
         open_model(tmp_path)

@@ -16,7 +16,7 @@ from foveate.interop.pretrained import PRETRAINED, weights
 
 @dataclass
 class Data:
-    """List the text that can be had by name; with NAME and `--out`, write test examples of it as files.
+    """List the data and weights that can be had by name; with NAME and `--out`, write test examples of it as files.
 
     Nothing is fetched before it is used.
     """

@@ -1,4 +1,4 @@
-"""`foveate export MODEL --out FOLDER`: write a language model for other libraries."""
+"""`foveate export MODEL --out FOLDER`: write a trained model for other libraries."""
 
 import sys
 from collections.abc import Sequence

@@ -28,7 +28,7 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str, options_o
     stand for any. Raises UserError as `parse` does, and for a folder that is damaged.
     """
     after = zip(["", *arguments], arguments, strict=False)
-    word = next((word for before, word in after if before != "--data" and _is_model(word)), None)
+    word = next((word for before, word in after if before != "--data" and is_model(word)), None)
     if word is None:
         options = getattr(Runs(find_task("translate")), f"{options_of or command}_options")({}, command)
         return parse(kind[type(options)], arguments, command)
@@ -59,7 +59,7 @@ def tell_unfinished(folder: Path) -> None:
         print(f"{one_line(folder)}: its training has not ended; this is its model after step {step:,}", file=sys.stderr)
 
 
-def _is_model(word: str) -> bool:
+def is_model(word: str) -> bool:
     """Returns whether an argument is a folder with a model, or a name of trained weights."""
     files = (run_dir.CONFIG, "adapter_config.json", f"{run_dir.UNFINISHED}/{run_dir.CONFIG}")
     gguf = word.endswith(GGUF) and os.path.isfile(word)

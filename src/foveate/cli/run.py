@@ -52,6 +52,8 @@ class Run(Generic[Options]):
     """Sentences; without any, lines are read from `--file` or standard input."""
     file: Path | None = None
     """File of inputs: a line each, or the rows of a .csv, .jsonl or .parquet table, by its header; plain or .gz."""
+    columns: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=TITLE ...")] = ()
+    """What that table calls our columns, where it has other titles than the one of the training."""
     picture: Path | None = None
     """Also draw where the model looked while it read the first sentence, into this file (.png, .svg, .pdf; in a .gif
     the words appear one after the other)."""
@@ -206,7 +208,7 @@ def _chunks(task: Any, asked: Run) -> Iterator[list[str]]:
     elif asked.file is None and sys.stdin is None:
         raise UserError("no text: standard input is closed, and neither sentences nor a file are given")
     else:
-        sentences = read_inputs(asked.file, task) if asked.file else _piped_lines(asked)
+        sentences = read_inputs(asked.file, task, asked.columns) if asked.file else _piped_lines(asked)
     if asked.text or asked.file is not None:
         return _groups(sentences)
     if sys.stdin.isatty():

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from foveate import models
+from foveate.cli.folders import is_model
 from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least, at_most, one_of, unknown
 from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
@@ -170,9 +171,9 @@ def _model_of_preset(options: SizeOptions, name: str) -> tuple[str, Any]:
 
 def _model_of_folder(options: SizeOptions, name: str) -> tuple[str, Any]:
     """The same of a folder, with the sizes that its own config has. Raises UserError where there is none."""
-    folder = locate(name, lambda line: print(line, file=sys.stderr))
-    if not folder.is_dir():
+    if not is_model(name):
         raise unknown("preset, and no folder of a model,", name, models.presets())
+    folder = locate(name, lambda line: print(line, file=sys.stderr))
     if options.sizes:
         raise UserError("--sizes are for presets: a folder has sizes of its own")
     family, config = read_model_config(folder)

@@ -54,6 +54,11 @@ class Column(NamedTuple):
         return next((part for part in self.parts if part not in titles), None if self.parts else self.chosen)
 
 
+def naming(columns: Sequence[Column]) -> str:
+    """The flag by which a user says what a table calls columns."""
+    return f"--columns {' '.join(f'{column.key}=TITLE' for column in columns)}"
+
+
 TEXT = Column("text", ("sentence", "document", "review", "message", "content", "body"))
 LABEL = Column("label", ("class", "category", "sentiment", "intent", "gold_label"))
 SCORED = LABEL._replace(titles=(*LABEL.titles, "score", "similarity_score", "similarity"))

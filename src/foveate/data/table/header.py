@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
-from foveate.data.table.columns import Column
+from foveate.data.table.columns import Column, naming
 from foveate.data.table.several import join_marked
 from foveate.errors import UserError
 
@@ -74,12 +74,13 @@ def _is_unlike(cell: str, values: Sequence[str]) -> bool:
 def _two_readings(cells: Sequence[str], columns: Sequence[Column], delimiter: str) -> str:
     """Names what a first line may be."""
     titles = {cell.lower() for cell in cells}
-    missing = [column.name for column in columns if titles.isdisjoint((column.name, *column.titles))]
-    lacks = " and ".join(missing or [column.name for column in columns])
+    missing = [column for column in columns if titles.isdisjoint((column.name, *column.titles))] or columns
+    lacks = " and ".join(column.name for column in missing)
     read = ", ".join(f"{column.name} '{cell}'" for column, cell in zip(columns, cells, strict=True))
     between = "<TAB>" if delimiter == "\t" else delimiter
     line = between.join(column.name for column in columns)
-    return f"this may be a header without {lacks}, or a row ({read}): rename its columns, or put a line {line} above it"
+    advice = f"name them by {naming(missing)}, or put a line {line} above it"
+    return f"this may be a header without {lacks}, or a row ({read}): {advice}"
 
 
 def _wrong_width(cells: Sequence[str], columns: Sequence[Column], width: int, delimiter: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from foveate import limits
 from foveate.data.table.cells import tidy
-from foveate.data.table.columns import LABEL, Column
+from foveate.data.table.columns import LABEL, Column, naming
 from foveate.data.table.formats import format_of
 from foveate.data.table.several import join_listed, join_marked
 from foveate.data.text.files import GZIP, UTF_16, file_lines
@@ -49,9 +49,10 @@ def named_value(record: Record, column: Column) -> tuple[str, Any]:
     titles = [*record.values]
     places = column.places_in(titles)
     if places is None:
-        names = (column.name, *column.titles)
-        may_be = f"it has {', '.join(titles)}" if column.chosen else f"it may be called {', '.join(names)}"
-        raise UserError(f"{record.where}: no {column.missing_in(titles) or column.name}; {may_be}")
+        advice = "" if column.chosen else f": name it by {naming([column])}"
+        raise UserError(
+            f"{record.where}: no {column.missing_in(titles) or column.name}; it has {', '.join(titles)}{advice}"
+        )
     if len(places) > 1:
         marks = {titles[place]: record.values[titles[place]] for place in places}
         return column.chosen, join_marked({name: str(mark or "") for name, mark in marks.items()}, record.where)

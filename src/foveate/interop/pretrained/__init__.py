@@ -1,5 +1,6 @@
 """Trained weights by name: fetched once into the cache, as a run folder or a folder in the layout of Hugging Face."""
 
+import difflib
 import hashlib
 import importlib
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.hub import is_hub_name
+from foveate.errors import UserError
 
 PRETRAINED = {
     "efficientnet-lite0": "foveate.interop.pretrained.efficientnet",
@@ -60,11 +62,21 @@ def weights(name: str) -> Weights:
     return importlib.import_module(PRETRAINED[name]).WEIGHTS
 
 
+def _no_model(folder: Path) -> UserError:
+    """The error for what is no folder and no name, with the nearest folder beside it, or name."""
+    beside = folder.parent.iterdir() if folder.parent.is_dir() else ()
+    known = [*PRETRAINED, *(str(path) for path in beside if path.is_dir())]
+    near = difflib.get_close_matches(str(folder), known, n=1, cutoff=0.75)
+    names = f"nor trained weights of this name ({', '.join(PRETRAINED)})"
+    hint = f"did you mean {near[0]}?" if near else "a model of the hub is hub:ORGANISATION/NAME"
+    return UserError(f"there is no folder {folder}, {names}; {hint}")
+
+
 def locate(folder: Path | str, announce: Callable[[str], None] = lambda line: None) -> Path:
     """Returns the folder itself. For a name in PRETRAINED, of a hub's repository ("hub:org/name"), of a GGUF file
     or of an adapter of peft, returns the folder of these weights in the cache.
 
-    `announce` receives a line before something is fetched or converted.
+    `announce` receives a line before something is fetched or converted. Raises UserError for a name of nothing.
     """
     folder = Path(folder)
     if folder.is_file() and folder.suffix == GGUF:
@@ -80,7 +92,7 @@ def locate(folder: Path | str, announce: Callable[[str], None] = lambda line: No
 
         return fetch_model(str(folder), announce)
     if str(folder) not in PRETRAINED:
-        return folder
+        raise _no_model(folder)
     found = weights(str(folder))
 
     def before_fetch(place: Path) -> None:

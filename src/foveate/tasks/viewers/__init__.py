@@ -45,11 +45,6 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     """
     named = str(folder) in PRETRAINED and not Path(folder).exists()
     folder = locate(folder)
-    if not folder.exists():
-        raise UserError(
-            f"{folder} is not a folder; a model must be on disk, so download one from Hugging Face first "
-            f"(hf download NAME --local-dir {folder.name})"
-        )
     if (folder / PIPELINE).is_file():
         from foveate.tasks.viewers.diffusion import PipelineViewer
 
