@@ -1,5 +1,7 @@
 """Biases against their formulas, place by place, in every block."""
 
+import itertools
+import math
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +12,7 @@ from foveate.attention import (
     Bias,
     Gaussian,
     LinearDistance,
+    LinearGridDistance,
     RelativeGridKeys,
     RelativeGridPosition,
     RelativeKeys,
@@ -177,3 +180,11 @@ def test_keys_finer_than_queries() -> None:
     expected = [[queries[:, i] @ (bias.rows[5] + bias.columns[3 * i + 5 - j]) for j in range(6)] for i in range(2)]
     found = block(bias.with_grids((1, 2), (1, 6)), queries, range(2), range(6))
     torch.testing.assert_close(found, torch.stack([torch.stack(row, -1) for row in expected], -2))
+
+
+def test_distances_in_a_grid_are_those_of_straight_lines() -> None:
+    bias, device = LinearGridDistance(torch.tensor([1.0, 0.5]), start=2, columns=5), torch.zeros(1)
+    found = bias.block(device, range(1, 9), range(3, 14))
+    for query, key in itertools.product(range(1, 9), range(3, 14)):
+        length = math.dist(divmod(query + 2, 5), divmod(key, 5))
+        assert found[:, query - 1, key - 3].tolist() == pytest.approx([-length, -length / 2])

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from foveate.attention import Additive, Biaffine, Dot, Memory, ScaledDot, Score, SoftCapped, attend
+from foveate.attention import Additive, Biaffine, Dot, HardCapped, Memory, ScaledDot, Score, SoftCapped, attend
 from foveate.attention.kernels import blocked
 
 B, H, T, S, D, E, C = 2, 3, 5, 7, 11, 13, 4
@@ -121,6 +121,13 @@ def test_soft_capped_by_hand() -> None:
     q, k = torch.tensor([[2.0, 1.0]]), torch.tensor([[0.01, 0.0], [3.0, 0.0], [-100.0, 0.0]])
     found = join(SoftCapped(Dot(), 5.0), q, k)[0].tolist()
     assert found == pytest.approx([5 * math.tanh(0.004), 5 * math.tanh(1.2), -5], abs=1e-6)
+
+
+def test_hard_capped_by_hand() -> None:
+    q, k = torch.tensor([[1.0]], requires_grad=True), torch.tensor([[3.0], [-3.0], [0.5]])
+    found = join(HardCapped(Dot(), 2.0), q, k)
+    assert found.tolist() == [[2.0, -2.0, 0.5]]
+    assert torch.autograd.grad(found.sum(), q)[0].item() == 0.5  # what is cut off has none
 
 
 def test_soft_capped_is_made_of_another_score() -> None:

@@ -1,5 +1,7 @@
 """Masks of long texts, masks joined by `|`, and scores and mixtures of heads that meet them, in every kernel."""
 
+import itertools
+
 import pytest
 import torch
 from torch import Tensor
@@ -15,6 +17,7 @@ from foveate.attention import (
     big_bird,
     blocks,
     causal,
+    chosen_blocks,
     leading,
     longformer,
     looking,
@@ -30,6 +33,21 @@ APART = places - places[:, None]
 
 ALLOWED = torch.rand(3, 1, 6, 6, generator=torch.Generator().manual_seed(1)) < 0.4
 
+QUERIES, KEYS = (torch.randn(3, 2, 23, 5, generator=torch.Generator().manual_seed(seed)) for seed in (2, 3))
+
+
+def nearest_blocks(size: int, count: int) -> Tensor:
+    """Query by query: its own block, and the best of those before it."""
+    seen = torch.zeros(3, 2, 23, 23, dtype=torch.bool)
+    for example, head, place in itertools.product(range(3), range(2), range(23)):
+        own, keys = place // size, KEYS[example, head].split(size)
+        products = [float(keys[block].mean(0) @ QUERIES[example, head, place]) for block in range(own)]
+        best = sorted(range(own), key=products.__getitem__, reverse=True)[:count]
+        for block in (own, *best):
+            seen[example, head, place, block * size : (block + 1) * size] = True
+    return seen
+
+
 MASKS: dict[str, tuple[Mask, Tensor]] = {
     "strided": (strided(3), APART % 3 == 0),
     "dilated window": (window(6) & strided(2), (APART.abs() <= 6) & (APART % 2 == 0)),
@@ -42,6 +60,7 @@ MASKS: dict[str, tuple[Mask, Tensor]] = {
         (APART <= 0) | (places < torch.tensor([5, 0, 9])[:, None, None, None]),
     ),
     "blocks": (blocks(ALLOWED, 4), ALLOWED.repeat_interleave(4, -1).repeat_interleave(4, -2)[..., :23, :23]),
+    "chosen blocks": (chosen_blocks(QUERIES, KEYS, 4, 2), nearest_blocks(4, 2)),
     "or given": (window(1) | ((APART % 5) == 0), (APART.abs() <= 1) | (APART % 5 == 0)),
 }
 """Each with what it is by its definition."""
@@ -93,6 +112,13 @@ def test_big_bird_sees_neighbours_the_first_block_and_some_by_chance() -> None:
 def test_the_distance_is_that_of_the_vectors() -> None:
     q, k, score = torch.randn(2, 7, 4), torch.randn(2, 9, 4), SquaredDistance()
     torch.testing.assert_close(score.block(score.queries(q), score.keys(k)), -(torch.cdist(q, k) ** 2) / 2)
+
+
+def test_a_step_chooses_the_blocks_that_the_whole_text_chooses() -> None:
+    whole = chosen_blocks(QUERIES, KEYS, 4, 2) & causal()
+    step = chosen_blocks(QUERIES[..., 17:18, :], KEYS[..., :18, :], 4, 2, start=17) & causal(17)
+    device = torch.device("cpu")
+    assert torch.equal(step.block(range(1), range(18), 2, device), whole.block(range(17, 18), range(18), 2, device))
 
 
 @pytest.mark.parametrize("rule", [Soft(), Sigmoid()])

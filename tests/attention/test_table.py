@@ -193,7 +193,6 @@ def test_what_no_kernel_serves_is_told():
             "dropout of the weights together with values of another width than the keys",
         ),
         ("blocked", {"select": Hard()}, "a selection other than soft"),
-        ("blocked", {"select": Soft(torch.zeros(3))}, "sinks in the softmax"),
         ("sdpa", {"select": Soft(torch.zeros(3))}, "sinks in the softmax"),
         ("rows", {"select": Monotonic()}, "a selection with a state, or with weights that do not follow from the sc"),
     ],

@@ -10,8 +10,20 @@ from test_kernels import check
 from torch import Tensor, nn
 
 import foveate
-from foveate.attention import Entmax, Hard, Sigmoid, Soft, Sparsemax, TopK, Weighing, attend, attend_full, causal
-from foveate.attention.kernels import rows
+from foveate.attention import (
+    Entmax,
+    Hard,
+    Sigmoid,
+    Soft,
+    Sparsemax,
+    TopK,
+    Weighing,
+    attend,
+    attend_full,
+    causal,
+    padding,
+)
+from foveate.attention.kernels import blocked, rows
 
 
 @dataclass(frozen=True)
@@ -139,15 +151,18 @@ def test_the_kernel_of_rows_computes_the_softmax_too(shape: str, mask: str, bias
 
 
 @pytest.mark.usefixtures("few_rows")
-def test_sinks_and_hard_selections_have_their_gradients_in_the_kernel_of_rows() -> None:
+def test_sinks_and_hard_selections_have_their_gradients_in_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocked, "BLOCK", 200)
     q, k, v = (torch.randn(2, 3, size, 5, requires_grad=True) for size in (11, 13, 13))
     sinks = torch.randn(3, requires_grad=True)
-    found = [
-        torch.autograd.grad(attend(q, k, v, select=Soft(sinks), kernel=kernel).square().sum(), (q, k, v, sinks))
-        for kernel in ("eager", "rows")
-    ]
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other)
+    found = []
+    for kernel in ("eager", "rows", "blocked"):
+        full = attend_full(q, k, v, mask=padding(torch.tensor([0, 9])), select=Soft(sinks), kernel=kernel)
+        total = full.output.square().sum() + full.log_sum_exp.sin().sum()
+        found.append([full.output, *torch.autograd.grad(total, (q, k, v, sinks))])
+    for one, *others in zip(*found, strict=True):
+        for other in others:
+            torch.testing.assert_close(other, one)
     hard = Hard().eval()
     both = [attend_full(q, k, v, select=hard, kernel=kernel) for kernel in ("eager", "rows")]
     assert torch.equal(both[0].choice, both[1].choice)

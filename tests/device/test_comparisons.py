@@ -36,7 +36,7 @@ MADE: dict[str, DeviceOptions] = {
     "identity": Identity(images=2, side=8, blocks=(3, 3, 3), scales=(0.0, 1.0)),
     "layers": Layers(lengths=(8, 16), widths=(4, 8), head_width=4, radius=3, repeats=1),
     "mechanisms": Mechanisms(
-        steps=1, batch=2, length=3, pairs=3, vocabulary=5, context=8, width=8, long=9, repeats=1, data=(PROSE,)
+        steps=1, batch=2, length=3, pairs=3, vocabulary=5, context=8, width=8, side=4, long=9, repeats=1, data=(PROSE,)
     ),
     "norms": Norms(depths=(1,), learning_rates=(1e-3,), steps=2, width=8, length=5, vocabulary=7, batch=3),
     "positions": Positions(length=6, lengths=(6, 9), back=1, vocabulary=5, steps=2, width=8),

@@ -18,6 +18,7 @@ TINY = {
     "vocabulary": 5,
     "context": 8,
     "width": 8,
+    "side": 4,
     "long": 9,
     "repeats": 1,
 }
@@ -55,8 +56,24 @@ def test_what_is_asked(text: Path) -> None:
         assert own[:7] == [IGNORED] * 7
     fewer = [tasks["recall"][0](4)[0].shape[1] for _ in range(30)]
     assert {*fewer} == {5, 9, 13}
+    pictures, labels = tasks["pictures"][0](40)
+    for picture, own in zip(pictures[:, :-1].unflatten(1, (4, 4)), labels, strict=True):
+        (above,), (below,) = ({*half[half > 0].tolist()} for half in picture.split(2))
+        assert (above == below) == own[-1]
+        assert (picture > 0).sum() == 8
+    assert {*labels[:, -1].tolist()} == {0, 1}
+    assert (labels[:, :-1] == IGNORED).all()
     read, labels = tasks["prose"][0](4)
     assert torch.equal(read[:, 1:], labels[:, :-1])
+
+
+def test_some_of_them_alone(tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mechanisms, "memory", lambda *_: 2**20)
+    some = Mechanisms(out=tmp_path, data=(text,), **TINY, mechanisms=("contextual positions", "softmax"))
+    found = compare("mechanisms", some, Console(quiet=True))
+    assert [row[0] for row in found.tables[0].rows] == ["contextual positions", "softmax"]
+    with pytest.raises(UserError, match="mechanisms"):
+        compare("mechanisms", Mechanisms(**TINY, mechanisms=("none",)), Console(quiet=True))
 
 
 def test_wrong_sizes(text: Path) -> None:

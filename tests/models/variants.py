@@ -104,6 +104,7 @@ NEEDED = {
     ("parallel", True): {"norm": "pre"},
     ("positions", "relative"): {"key_value_heads": None},
     ("mixing", "talking"): {"key_value_heads": None, "positions": "learned"},
+    ("mixing", "multi-token"): {"key_value_heads": None, "positions": "learned"},
     ("mixing", "latent"): {"positions": "learned"},
     ("mixing", "differential"): {"key_value_heads": None, "positions": "learned", "heads": 4},
     **{("mixing", name): {"positions": "learned", "window": None} for name in STATES},

@@ -2,9 +2,11 @@
 
 from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, BucketedPosition, Gaussian, LinearDistance, RelativeKeys, RelativePosition
+from foveate.attention.contextual import ContextualPosition
 from foveate.attention.disentangled import Disentangled, Distances
 from foveate.attention.grid_biases import (
     ContinuousGridPosition,
+    LinearGridDistance,
     RelativeGridKeys,
     RelativeGridPosition,
     RelativePatchPosition,
@@ -16,16 +18,28 @@ from foveate.attention.linear import Fading, Features, Linear, RandomFeatures, c
 from foveate.attention.masks import Mask, around, causal, window
 from foveate.attention.memory import Memory, RowGroups, assign_rows
 from foveate.attention.monotonic import Monotonic
+from foveate.attention.multi_token import MultiToken
 from foveate.attention.points import PointScore, grid_places, on_finest_grid, point_queries
 from foveate.attention.positions import sinusoidal, sinusoidal_grid
 from foveate.attention.rank_masks import by_rank
 from foveate.attention.relative_biases import RelativeEncoding, SegmentEncoding
-from foveate.attention.scores import Additive, Biaffine, Cosine, Dot, ScaledDot, Score, SoftCapped, SquaredDistance
+from foveate.attention.scores import (
+    Additive,
+    Biaffine,
+    Cosine,
+    Dot,
+    HardCapped,
+    ScaledDot,
+    Score,
+    SoftCapped,
+    SquaredDistance,
+)
 from foveate.attention.selection import Attended, Hard, Selection, Soft, Weighing
-from foveate.attention.sparse_masks import big_bird, blocks, leading, longformer, looking, strided
+from foveate.attention.sparse_masks import big_bird, blocks, chosen_blocks, leading, longformer, looking, strided
 from foveate.attention.weighings import Entmax, Sigmoid, Sparsemax, TalkingHeads, TopK
 
 __all__ = [
+    "ContextualPosition",
     "ContinuousGridPosition",
     "Cosine",
     "Additive",
@@ -42,11 +56,14 @@ __all__ = [
     "Features",
     "Gaussian",
     "Hard",
+    "HardCapped",
     "Linear",
     "LinearDistance",
+    "LinearGridDistance",
     "Mask",
     "Memory",
     "Monotonic",
+    "MultiToken",
     "PointScore",
     "RandomFeatures",
     "RelativeEncoding",
@@ -70,6 +87,7 @@ __all__ = [
     "around",
     "big_bird",
     "blocks",
+    "chosen_blocks",
     "leading",
     "longformer",
     "looking",

@@ -65,6 +65,10 @@ class Call:
         of_mask = () if self.mask is None else self.mask.tensors()
         return (*self.score.tensors(), *of_bias, *of_mask, *self.select.tensors())
 
+    def around(self, rows: range) -> range:
+        """These queries, and those before them that their weights depend on."""
+        return range(max(0, rows.start - self.select.earlier), rows.stop)
+
     def scores(self, rows: range | None = None, columns: range | None = None) -> Float[Tensor, "... T S"]:
         """The scores of these queries and keys (by default all) with the bias, -inf where the mask hides a key."""
         rows = range(self.queries.shape[-2]) if rows is None else rows

@@ -1,6 +1,7 @@
 """Biases that depend on where query and key are in a grid, such as the patches of a picture, row by row."""
 
 from copy import copy
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
 import torch
@@ -8,8 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention.biases import Bias
-from foveate.attention.shapes import positions_in
+from foveate.attention.biases import Bias, LinearDistance
+from foveate.attention.shapes import positions_in, precise
 
 Size = tuple[int, int]
 """Rows and columns of a grid."""
@@ -28,6 +29,25 @@ class _OfGrids(nn.Module, Bias):
         other = copy(self)
         other.queries, other.keys = queries, queries if keys is None else keys
         return other
+
+
+@dataclass(frozen=True, eq=False)
+class LinearGridDistance(LinearDistance):
+    """`-slope * distance` for each head in a grid of `columns` columns, row by row, with the length of the straight
+    line from query to key (ALiBi in two dimensions, Fuller et al. 2023, https://arxiv.org/abs/2311.00566).
+
+    The position of query i is `start + i`.
+    """
+
+    columns: int = field(kw_only=True)
+
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
+        own, others = (positions_in(span, queries.device) for span in (rows, columns))
+        own = own[:, None] + self.start
+        down = others // self.columns - own // self.columns
+        along = others % self.columns - own % self.columns
+        slopes = precise(self.slopes)
+        return -slopes[..., None, None] * torch.hypot(down.to(slopes.dtype), along.to(slopes.dtype))
 
 
 class RelativeGridPosition(_OfGrids):

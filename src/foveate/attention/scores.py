@@ -133,6 +133,13 @@ class SoftCapped(nn.Module, Score):
         return self.score.tensors()
 
 
+class HardCapped(SoftCapped):
+    """A score limited to -cap to cap by cutting off what is beyond, which has no gradient."""
+
+    def block(self, queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S"]:
+        return self.score.block(queries, keys).clamp(-self.cap, self.cap)
+
+
 class Biaffine(nn.Module, Score):
     """`k^T W q` with a learned W, called "general" by Luong et al. (2015); with W applied to the keys it is `Dot`."""
 

@@ -120,6 +120,12 @@ class Selection(ABC):
     sinks: Float[Tensor, "..."] | None = None
     """Sinks of the softmax, if any; see `Soft`."""
 
+    joins_heads = False
+    """Whether the weights of a head depend on the scores of the others."""
+
+    earlier = 0
+    """How many queries before a query have scores that its weights depend on."""
+
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors that the weights depend on besides the scores."""
         return () if self.sinks is None else (self.sinks,)
@@ -128,6 +134,10 @@ class Selection(ABC):
     def keeps_weights(self) -> bool:
         """Whether `Attended.weights` are present, T x S numbers that do not follow from the scores alone."""
         return False
+
+    def for_queries(self, queries: Float[Tensor, "... T P"]) -> "Selection":
+        """The rule for these (prepared) queries, if it reads more of them than their scores."""
+        return self
 
     @abstractmethod
     def select(
@@ -144,6 +154,9 @@ class Selection(ABC):
 class Weighing(Selection):
     """The mean of all values, with weights that are made of the scores of each query by themselves."""
 
+    def for_queries(self, queries: Float[Tensor, "... T P"]) -> "Weighing":
+        return self
+
     @abstractmethod
     def weigh(self, scores: Float[Tensor, "... T S"]) -> Float[Tensor, "... T S"]:
         """The weights. Keys with a score of -inf have none, nor has a row of only -inf."""
@@ -156,11 +169,18 @@ class Weighing(Selection):
         state: Any = None,
         generator: torch.Generator | None = None,
     ) -> Attended:
-        shares = self.weigh(scores)
-        if dropout:
-            keep = torch.rand(shares.shape, device=shares.device, generator=generator) >= dropout
-            shares = shares * keep / (1 - dropout)
+        shares = dropped(self.weigh(scores), dropout, generator)
         return Attended(shares.to(values.dtype) @ values)
+
+
+def dropped(
+    shares: Float[Tensor, "... T S"], dropout: float, generator: torch.Generator | None
+) -> Float[Tensor, "... T S"]:
+    """Weights of which this share is dropped, and the others grow."""
+    if not dropout:
+        return shares
+    keep = torch.rand(shares.shape, device=shares.device, generator=generator) >= dropout
+    return shares * keep / (1 - dropout)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.attention.masks import Mask, window
@@ -50,6 +50,24 @@ def big_bird(length: int, size: int, chosen: int, generator: torch.Generator | N
     return blocks(allowed, size)
 
 
+def chosen_blocks(
+    queries: Float[Tensor, "... T D"], keys: Float[Tensor, "... S D"], size: int, count: int, start: int = 0
+) -> Mask:
+    """Query i, at position `start + i`, sees the block of `size` places that it is in, and those `count` blocks before
+    it whose mean key has the largest dot product with the query (Lu et al. 2025, https://arxiv.org/abs/2502.13189; the
+    selected blocks of native sparse attention, Yuan et al. 2025, https://arxiv.org/abs/2502.11089). For causal
+    attention: join it with `causal(start)`. For a choice of a group of heads together, pass the mean of their queries.
+    """
+    with torch.no_grad():
+        whole = keys.shape[-2] // size
+        means = keys[..., : whole * size, :].unflatten(-2, (whole, size)).mean(-2)
+        own = (torch.arange(queries.shape[-2], device=queries.device)[:, None] + start) // size
+        later = torch.arange(whole, device=queries.device) >= own
+        products, places = (queries @ means.mT).masked_fill(later, -torch.inf).topk(min(count, whole), -1)
+        places = torch.where(products == -torch.inf, own, places)
+        return _ChosenBlocks(torch.cat([places, own.expand(*places.shape[:-1], 1)], -1), size)
+
+
 @dataclass(frozen=True)
 class _Strided(Mask):
     step: int
@@ -93,3 +111,24 @@ class _Blocks(Mask):
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.allowed,)
+
+
+@dataclass(frozen=True, eq=False)
+class _ChosenBlocks(Mask):
+    places: Int[Tensor, "... T N"]
+    """Numbers of the blocks that each query may look at."""
+    size: int
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        across = positions_in(columns, device) // self.size
+        first, count = columns.start // self.size, len(columns) // self.size + 2
+        places = self.places[..., rows.start : rows.stop, :] - first
+        outside = (places < 0) | (places >= count)
+        allowed = torch.zeros(*places.shape[:-1], count + 1, dtype=torch.bool, device=device)
+        return allowed.scatter_(-1, places.masked_fill(outside, count), True)[..., across - first]
+
+    def shape(self, leading: int) -> torch.Size:
+        return torch.Size((*self.places.shape[:-1], 1))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.places,)

@@ -89,6 +89,8 @@ class TalkingHeads(nn.Module, Weighing):
     (Shazeer et al. 2020, https://arxiv.org/abs/2003.02436). Heads are the last of the leading dimensions; what one of
     them may not see, none may. The mixtures begin with each head by itself."""
 
+    joins_heads = True
+
     def __init__(self, heads: int, rule: Weighing | None = None) -> None:
         super().__init__()
         self.rule = Soft() if rule is None else rule

@@ -1,11 +1,12 @@
 """What stands in the place of the softmax, compared at equal budgets: small causal models that differ in nothing else.
 
-Copying, recalling what stood beside a key, and sorting ask for exact places; prose asks for habits of a language. What
-a model of each kind costs is measured beside it, and a map of each is drawn.
+Copying, recalling what stood beside a key, and sorting ask for exact places, pictures for a comparison over a distance;
+prose asks for habits of a language. What a model of each kind costs is measured beside it, and a map of each is drawn.
 """
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from foveate import models
 from foveate.data.sources import open_source
 from foveate.data.text.documents import Prose
-from foveate.errors import at_least
+from foveate.errors import at_least, one_of
 from foveate.experiments.comparison import Comparison, DeviceOptions, Table, on_device
 from foveate.experiments.drawing import panels
 from foveate.experiments.measuring import Run, memory, side_by_side
@@ -29,7 +30,9 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "sigmoid": {"weights": "sigmoid"},
     "sparsemax": {"weights": "sparsemax"},
     "entmax": {"weights": "entmax"},
+    "contextual positions": {"positions": "contextual"},
     "talking heads": {"mixing": "talking"},
+    "multi-token": {"mixing": "multi-token"},
     "differential": {"mixing": "differential"},
     "latent heads": {"mixing": "latent"},
     "linear attention": {"mixing": "linear"},
@@ -45,6 +48,9 @@ IGNORED = -100
 BYTES = 256
 """The vocabulary of prose."""
 
+COLOURS = 8
+"""Colours of the marks in pictures."""
+
 HELD_OUT = 20
 """One paragraph of this many is to test on, where text is given."""
 
@@ -53,6 +59,8 @@ HELD_OUT = 20
 class Mechanisms(DeviceOptions):
     """Train small causal models with attention of every kind, and with what replaces it, on the same tasks."""
 
+    mechanisms: tuple[str, ...] = tuple(MECHANISMS)
+    """Which of them to compare."""
     steps: int = 600
     """Training steps of each model on each task."""
     batch: int = 32
@@ -63,6 +71,8 @@ class Mechanisms(DeviceOptions):
     """Keys with values that are read, and then asked for in another order."""
     vocabulary: int = 32
     """Different tokens."""
+    side: int = 8
+    """Pictures have this many rows and columns."""
     source: str = "movie-sentences"
     """Prose by name; see `foveate data`."""
     data: tuple[Path, ...] = ()
@@ -106,11 +116,14 @@ def run(options: Mechanisms, console: Console) -> Comparison:
         at_least(1, name, getattr(options, name))
     for name in ("length", "pairs", "vocabulary", "context", "long"):
         at_least(2, name, getattr(options, name))
+    at_least(4, "side", options.side)  # so that each half has room for a mark
+    for name in options.mechanisms:
+        one_of("mechanisms", name, MECHANISMS)
     at_least(options.pairs, "vocabulary", options.vocabulary)  # so that keys can differ
     tasks = _tasks(options)
-    times = side_by_side({name: prepare(options, name) for name in MECHANISMS}, options.repeats)
+    times = side_by_side({name: prepare(options, name) for name in options.mechanisms}, options.repeats)
     results, maps = [], {}
-    for name in MECHANISMS:
+    for name in options.mechanisms:
         scores = {}
         for task, (draw, test, words) in tasks.items():
             model = _train(options, name, draw, words)
@@ -170,8 +183,30 @@ def _tasks(options: Mechanisms) -> dict[str, tuple[Draw, Draw, int]]:
         "copying": (copying, copying, words + 1),
         "recall": (growing, lambda rows: recall(rows, options.pairs), 2 * words + 1),
         "sorting": (sorting, sorting, words + 1),
+        "pictures": (
+            partial(_pictures, options.side),
+            lambda rows: _pictures(options.side, 5 * rows),  # each has a single answer
+            COLOURS + 2,
+        ),
         "prose": (reading(train), reading(test), BYTES),
     }
+
+
+def _pictures(side: int, rows: int) -> Batch:
+    """Pictures row by row, blank but for two coloured marks of 2 x 2 pixels, one in the upper and one in the lower
+    half; behind each it is asked whether the two colours are the same."""
+    same = torch.randint(2, (rows,))
+    first = torch.randint(COLOURS, (rows,))
+    other = (first + torch.randint(1, COLOURS, (rows,))) % COLOURS
+    picture, every, half = torch.zeros(rows, side, side, dtype=torch.long), torch.arange(rows), side // 2
+    for top, colour in ((0, first), (half, torch.where(same == 1, first, other))):
+        down, across = top + torch.randint(half - 1, (rows,)), torch.randint(side - 1, (rows,))
+        for corner in range(4):
+            picture[every, down + corner // 2, across + corner % 2] = colour + 1
+    tokens = F.pad(picture.flatten(1), (0, 1), value=COLOURS + 1)
+    labels = torch.full_like(tokens, IGNORED)
+    labels[:, -1] = same
+    return tokens, labels
 
 
 def _written(read: Tensor, asked: Tensor, separator: int) -> Batch:
@@ -201,7 +236,7 @@ def _model(options: Mechanisms, name: str, words: int, length: int) -> nn.Module
 
 
 def _train(options: Mechanisms, name: str, draw: Draw, words: int) -> nn.Module:
-    longest = max(2 * options.length, 4 * options.pairs + 1, options.context)
+    longest = max(2 * options.length, 4 * options.pairs + 1, options.side**2 + 1, options.context)
     model = _model(options, name, words, longest)
     torch.manual_seed(options.seed)
     optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
@@ -251,7 +286,7 @@ def prepare(options: Mechanisms, name: str) -> Run:
 
 
 def _report(options: Mechanisms, results: list[MechanismResult], maps: dict[str, Any]) -> Comparison:
-    headings = ["copying, %", "recall, %", "sorting, %", "prose, bits a byte", "parameters", "ms", "MiB"]
+    headings = ["copying, %", "recall, %", "sorting, %", "pictures, %", "prose, bits a byte", "parameters", "ms", "MiB"]
     table = Table(["", *headings])
     for one in results:
         scores = (f"{one.scores[task]:.{2 if task == 'prose' else 1}f}" for task in one.scores)
@@ -267,6 +302,7 @@ def _report(options: Mechanisms, results: list[MechanismResult], maps: dict[str,
         f"Models of two layers of width {options.width}, {options.steps} steps of {options.batch} sequences on each "
         f"task, a fixed rate for all. {options.length} tokens of {options.vocabulary} are copied or sorted; of "
         f"{options.pairs} pairs the second is recalled by the first; chance is {100 / options.vocabulary:.1f}. "
+        f"In pictures of {options.side} x {options.side} pixels two marks have the same colour or not; chance is 50. "
         f"Prose is read {options.context} bytes at a time. ms and MiB are those of forward and backward pass over "
         f"{options.long:,} tokens. The picture shows the sizes of the weights of the last layer in recall, the mean "
         "over heads."

@@ -66,7 +66,7 @@ from foveate.nn.recurrent_decoders import (
 )
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
-from foveate.nn.rotary import GridRotary, Rotary, Rotation
+from foveate.nn.rotary import GridRotary, Rotary, Rotation, SectionedRotary
 from foveate.nn.running import Running, RunningLayer, running_layer
 from foveate.nn.sentence_vectors import FirstState, SentenceReader, SentenceWriter
 from foveate.nn.stack import StackConfig, TransformerStack
@@ -141,6 +141,7 @@ __all__ = [
     "ResponseNorm",
     "Rotary",
     "Rotation",
+    "SectionedRotary",
     "SamePaddedConv2d",
     "SentenceReader",
     "SentenceWriter",

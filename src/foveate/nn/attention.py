@@ -36,6 +36,9 @@ class MultiHeadAttention(nn.Module):
     memory_dtype: torch.dtype | None = None
     """The type of the keys and values in a `memory` and of attention to it; None for that of the weights."""
 
+    memory_kind = Memory
+    """The class of what `memory` returns."""
+
     def __init__(
         self,
         width: int,
@@ -100,7 +103,7 @@ class MultiHeadAttention(nn.Module):
         keys, values = (part.contiguous().to(self.memory_dtype or part.dtype) for part in parts)
         if keys.device.type == "cpu" and keys.dtype == torch.float32:
             keys = keys.mT.contiguous().mT  # the fastest layout for products with few queries
-        return self._projected(Memory(keys, values, self.score, expected))
+        return self._projected(self.memory_kind(keys, values, self.score, expected))
 
     def forward(
         self,

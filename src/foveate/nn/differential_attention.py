@@ -31,6 +31,11 @@ class DifferentialAttention(MultiHeadAttention):
         self.start = 0.8 - 0.6 * math.exp(-0.3 * number)
         self.share = nn.Parameter(torch.empty(2, 2, self.head_width).normal_(std=0.1))
 
+    def _keys_values(self, source: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Keys of all heads, and the values of each pair, joined as both of its maps read them."""
+        keys, values = super()._keys_values(source, positions)
+        return keys, torch.cat(values.unflatten(1, (2, -1)).unbind(1), -1)
+
     def _attend(
         self,
         queries: Tensor,
@@ -39,9 +44,8 @@ class DifferentialAttention(MultiHeadAttention):
         bias: Bias | Tensor | None,
     ) -> Float[Tensor, "B T HV"]:
         queries, keys = (part.unflatten(1, (2, -1)) for part in (queries, memory.keys))
-        values = torch.cat(memory.values.unflatten(1, (2, -1)).unbind(1), -1)[:, None]
         dropout = self.dropout if self.training else 0.0
-        found = attend(queries, keys, values, self.score, mask, bias, self.select, dropout)
+        found = attend(queries, keys, memory.values[:, None], self.score, mask, bias, self.select, dropout)
         first, second = self.share.prod(1).sum(-1).exp()
         output = found[:, 0] - (first - second + self.start) * found[:, 1]
         output = (1 - self.start) * F.rms_norm(output, output.shape[-1:], eps=1e-5)

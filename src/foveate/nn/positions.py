@@ -1,7 +1,7 @@
 """Positions added or concatenated to the vectors of a sequence."""
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -106,9 +106,15 @@ class Positioned(nn.Module):
 RADIUS = 64
 """Relative positions clamp distances to this radius."""
 
+CONTEXTUAL = 64
+"""Contextual positions count to this."""
+
+PositionKind = Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary", "contextual"]
+"""The kinds of positions of a stack of blocks, by the names that configs have for them."""
+
 
 def position_encoding(
-    kind: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"],
+    kind: PositionKind,
     width: int,
     heads: int,
     longest: int,
@@ -117,13 +123,14 @@ def position_encoding(
     waves: Waves = "interleaved",
 ) -> tuple[Positioned | Unpositioned, RelativePosition | None]:
     """The positions of a stack of blocks: a module for the input vectors, and for relative positions a bias that all
-    blocks share (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683). Rotary positions and projected relative
-    ones need neither: they are parts of each layer. `offset` is the first position of waves, or row of a learned table.
+    blocks share (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683). Rotary, contextual and projected relative
+    positions need neither: they are parts of each layer. `offset` is the first position of waves, or row of a learned
+    table.
     """
-    one_of("positions", kind, ("none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"))
+    one_of("positions", kind, get_args(PositionKind))
     if kind == "relative":
         return Unpositioned(), RelativePosition(heads, RADIUS)
-    if kind in ("none", "rotary", "relative-projected"):
+    if kind in ("none", "rotary", "relative-projected", "contextual"):
         return Unpositioned(), None
     if kind == "sinusoidal":
         return Positioned(SinusoidalPositions(width, waves, offset), join), None

@@ -5,6 +5,7 @@ distance only. A part of each head's width may stay as it is (Black et al. 2022,
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,13 +39,15 @@ class RotaryScaling:
     did not turn once in `original_length` tokens, are slowed down by that factor, fast ones stay as they are.
 
     - "linear": all rotations are slowed down (Chen et al. 2023, https://arxiv.org/abs/2306.15595).
+    - "ntk": by a power of the factor that grows from 0 for the fastest to 1 for the slowest, as by a larger base
+      (bloc97 2023, section 3.1 of https://arxiv.org/abs/2309.00071).
     - "llama3": those that turn fewer than `low` times in the original length, and those that turn up to `high` times
       in part (Llama 3.1, 2024).
     - "yarn": likewise with other proportions, and queries and keys grow by the factor `size` (Peng et al. 2023,
       https://arxiv.org/abs/2309.00071).
     """
 
-    kind: Literal["linear", "llama3", "yarn"]
+    kind: Literal["linear", "ntk", "llama3", "yarn"]
     factor: float
     original_length: int = 8192
     low: float = 1.0
@@ -54,7 +57,7 @@ class RotaryScaling:
     """The bounds of yarn are whole numbers of frequencies."""
 
     def __post_init__(self) -> None:
-        one_of("rotary_scaling.kind", self.kind, ("linear", "llama3", "yarn"))
+        one_of("rotary_scaling.kind", self.kind, ("linear", "ntk", "llama3", "yarn"))
         if self.factor <= 0 or self.original_length < 1 or not 0 < self.low < self.high:
             raise UserError(
                 f"rotary positions of type '{self.kind}' cannot be scaled by a factor of {self.factor:g} from "
@@ -65,6 +68,8 @@ class RotaryScaling:
         """The frequencies of rotations, from fast to slow."""
         if self.kind == "linear":
             return frequencies / self.factor
+        if self.kind == "ntk":
+            return frequencies / self.factor ** torch.linspace(0, 1, len(frequencies), device=frequencies.device)
         kept = self._kept_by_turns(frequencies) if self.kind == "llama3" else self._kept_by_place(frequencies, base)
         return (1 - kept) * frequencies / self.factor + kept * frequencies
 
@@ -97,15 +102,35 @@ class Rotary(nn.Module):
             raise UserError(f"rotary positions turn pairs of numbers, so their width must be even, not {width}")
         self.width, self.base, self.scaling = width, base, scaling
 
-    def forward(self, places: Int[Tensor, "B T"], dtype: torch.dtype) -> Rotation:
+    def forward(self, places: Int[Tensor, "B T *K"], dtype: torch.dtype) -> Rotation:
         """The rotation of tokens at these positions; with B = 1 all rows have the same."""
         powers = torch.arange(0, self.width, 2, dtype=torch.int64, device=places.device).float() / self.width
         frequencies, size = 1.0 / self.base**powers, 1.0
         if self.scaling is not None:
             frequencies, size = self.scaling.slowed(frequencies, self.base), self.scaling.size
-        angles = places[:, None, :, None].float() * frequencies
+        angles = self.coordinates(places).float() * frequencies
         angles = torch.cat([angles, angles], -1)
         return Rotation((size * angles.cos()).to(dtype), (size * angles.sin()).to(dtype))
+
+    def coordinates(self, places: Int[Tensor, "B T *K"]) -> Int[Tensor, "B 1 T #N"]:
+        """What each of the N frequencies is multiplied by."""
+        return places[:, None, :, None]
+
+
+class SectionedRotary(Rotary):
+    """Rotary positions of several coordinates, such as the time, the row and the column of a patch of a film: each of
+    them turns its section of the frequencies (Qwen2-VL, Wang et al. 2024, https://arxiv.org/abs/2409.12191)."""
+
+    def __init__(self, sections: Sequence[int], base: float = 10_000.0, scaling: RotaryScaling | None = None) -> None:
+        """`sections` are how many frequencies each coordinate has; the width of a head is twice their sum."""
+        super().__init__(2 * sum(sections), base, scaling)
+        self.sections = tuple(sections)
+
+    def coordinates(self, places: Int[Tensor, "B T K"]) -> Int[Tensor, "B 1 T N"]:
+        if places.shape[-1] != len(self.sections):
+            raise ValueError(f"positions have {places.shape[-1]} coordinates, but {len(self.sections)} sections turn")
+        parts = [places[..., [part]].expand(-1, -1, count) for part, count in enumerate(self.sections)]
+        return torch.cat(parts, -1)[:, None]
 
 
 class GridRotary(nn.Module):

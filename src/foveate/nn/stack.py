@@ -10,7 +10,7 @@ import tyro
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, SoftCapped, window
+from foveate.attention import Bias, ContextualPosition, Mask, Memory, ScaledDot, Score, SoftCapped, Weighing, window
 from foveate.errors import UserError, check_literals
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.blocks import ParallelBlock, SelfAttention, TransformerBlock
@@ -19,7 +19,7 @@ from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.heads import HeadFields
 from foveate.nn.named_weighings import WEIGHINGS
 from foveate.nn.norms import Norm, norm
-from foveate.nn.positions import position_encoding
+from foveate.nn.positions import CONTEXTUAL, PositionKind, position_encoding
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import Rotary, RotaryScaling, Rotation
@@ -80,9 +80,10 @@ class StackConfig(HeadFields):
     """Attention and feed-forward layer of a block stand side by side, not one after the other (GPT-NeoX)."""
     one_norm: bool = False
     """Such layers share one norm (GPT-J)."""
-    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "sinusoidal"
+    positions: PositionKind = "sinusoidal"
     """Positions as waves of any length, as a learned table, as what each head adds to its scores for a distance, as
-    distances that each layer projects (Transformer-XL), as rotations of queries and keys, or not at all."""
+    distances that each layer projects (Transformer-XL), as rotations of queries and keys, as what a query counts of the
+    keys behind one (contextual, Golovneva et al. 2024), or not at all."""
     position_join: Literal["add", "concatenate"] = "add"
     """Waves or table: added to the input, or put before it as [P, Z] and projected to the width."""
     max_length: int = 1024
@@ -209,7 +210,7 @@ def _check(config: StackConfig) -> None:
     check_literals(config)
     if config.parallel and config.norm != "pre":
         raise UserError("parallel attention and feed-forward layers need norm='pre'")
-    if config.positions in ("rotary", "relative-projected") and config.head_widths is not None:
+    if config.positions in ("rotary", "relative-projected", "contextual") and config.head_widths is not None:
         raise UserError(f"positions {config.positions!r} need heads of equal width, without head_widths")
     if config.positions == "relative" and config.key_value_heads not in (None, config.heads):
         raise UserError("relative positions need as many key_value_heads as heads")
@@ -241,6 +242,14 @@ def _score(config: StackConfig) -> Score | None:
     return score if config.score_cap is None else SoftCapped(score, config.score_cap)
 
 
+def _select(config: StackConfig) -> Weighing:
+    """The rule that makes weights of scores, one for each layer where it learns."""
+    rule = WEIGHINGS[config.weights]
+    if config.positions != "contextual":
+        return rule
+    return ContextualPosition(config.head_width or config.width // config.heads, CONTEXTUAL, rule)
+
+
 def _block(config: StackConfig, attend: Callable[..., SelfAttention] | None) -> TransformerBlock:
     usual = RelativeAttention if config.positions == "relative-projected" else MultiHeadAttention
     attention = (attend or usual)(
@@ -257,7 +266,7 @@ def _block(config: StackConfig, attend: Callable[..., SelfAttention] | None) -> 
         score=_score(config),
         norm=None if config.query_key_norm is None else _norm(config),
         norm_across=config.query_key_norm == "across",
-        select=WEIGHINGS[config.weights],
+        select=_select(config),
         head_gate=config.head_gate,
     )
     dropout = config.dropout if config.activation_dropout is None else config.activation_dropout

@@ -105,7 +105,7 @@ def weight_blocks(call: Call, queries: Sequence[int] | None = None, box: Box | N
         return
     row = call.keys.shape[-2] * call.score.footprint(call.queries.shape[-1])
     # A score with parameters may have some for each head. Only the score can select them, so all heads stay together.
-    together = _size(box) if call.score.tensors() else 1
+    together = call.leading.numel() if call.select.joins_heads else _size(box) if call.score.tensors() else 1
     most = max(1, BLOCK // max(1, row * together))
     height = min(HEIGHT, most, len(queries))
     parts = list(_split(box, max(together, most // height)))
@@ -113,8 +113,9 @@ def weight_blocks(call: Call, queries: Sequence[int] | None = None, box: Box | N
     for start in reversed(range(0, len(queries), height)):
         over = slice(start, min(len(queries), start + height))
         spans = _contiguous_spans(queries[over])
-        if reach := _reach(call, spans):
-            rows = _BlockRows(call, spans, reach)
+        around = [call.around(span) for span in spans]
+        if reach := _reach(call, around):
+            rows = _BlockRows(call, spans, around, reach)
             for part in parts:
                 within = tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(part, box, strict=True))
                 yield Block(within, over, slice(reach.start, reach.stop), *rows.scores_and_weights(part))
@@ -157,8 +158,9 @@ def _reach(call: Call, spans: list[range]) -> range:
 class _BlockRows:
     """Some queries of all heads, with the keys, mask and bias that apply to them."""
 
-    def __init__(self, call: Call, spans: list[range], columns: range) -> None:
-        self.call, self.spans, self.columns = call, spans, columns
+    def __init__(self, call: Call, own: list[range], spans: list[range], columns: range) -> None:
+        """`spans` are those of the block's `own` queries, with the queries before them that their weights depend on."""
+        self.call, self.own, self.spans, self.columns = call, own, spans, columns
         self.queries = _concatenate([call.queries[..., span.start : span.stop, :] for span in spans])
         self.keys = call.keys[..., columns.start : columns.stop, :]
         self.bias = None if call.bias is None else _concatenate([self._bias(span) for span in spans])
@@ -181,15 +183,37 @@ class _BlockRows:
         if self.given is not None:
             given = self._select(self.given, box).to(compute_dtype(self.call))
             return given.clamp(min=0).log(), given
-        scores, sinks = self._scores(box), self.call.select.sinks
+        rule, sinks = self.call.select, self.call.select.sinks
+        if isinstance(rule, Weighing) and not isinstance(rule, Soft):
+            found = self._weights(rule, box)
+            return found.log(), found
+        scores = self._masked_scores(box)
+        return scores, quick_weights(scores, None if sinks is None else sinks.expand(self.call.leading)[box])
+
+    def _weights(self, rule: Weighing, box: Box) -> Float[Tensor, "... R K"]:
+        """The weights by another rule than the softmax, which may need the scores of all heads."""
+        around = tuple(slice(0, size) for size in self.call.leading) if rule.joins_heads else box
+        queries, scores = self._select(self.queries, around), self._masked_scores(around)
+        if self.own == self.spans:
+            found = rule.for_queries(queries).weigh(scores)
+        else:
+            parts = (part.split([len(span) for span in self.spans], -2) for part in (queries, scores))
+            found = _concatenate(
+                [
+                    rule.for_queries(asked).weigh(seen)[..., -len(own) :, :]
+                    for own, asked, seen in zip(self.own, *parts, strict=True)
+                ]
+            )
+        return found[box] if rule.joins_heads else found
+
+    def _masked_scores(self, box: Box) -> Float[Tensor, "... R K"]:
+        """Scores with mask and bias, in memory that may be overwritten."""
+        scores = self._scores(box)
         if self.bias is not None:
             scores.add_(self._select(self.bias, box))
         if self.masked is not None:
             scores[..., self.masked_columns].masked_fill_(self._select(self.masked, box), -torch.inf)
-        if isinstance(self.call.select, Weighing) and not isinstance(self.call.select, Soft):
-            found = self.call.select.weigh(scores)
-            return found.log(), found
-        return scores, quick_weights(scores, None if sinks is None else sinks.expand(self.call.leading)[box])
+        return scores
 
     def _scores(self, box: Box) -> Float[Tensor, "... R K"]:
         """Scores without mask and bias, in memory that may be overwritten."""

@@ -110,8 +110,9 @@ def check_sample(call: Call, attended: Attended, number: int) -> OutputCheck | N
     rows, box = range(row, row + 1), some_examples(call, number)
     soft = attended.choice is None and attended.weights is None and not call.dropout
     if soft and call.keys.dtype == attended.output.dtype in QUICK:
-        scores = call.scores(rows)
-        shares = call.select.weigh(scores) if isinstance(call.select, Weighing) else weights(scores)
+        seen = call.around(rows)
+        scores, rule = call.scores(seen), call.select.for_queries(call.queries[..., seen.start : seen.stop, :])
+        shares = rule.weigh(scores)[..., -1:, :] if isinstance(rule, Weighing) else weights(scores)
         shares = shares.detach().expand(*call.leading, *shares.shape[-2:])[box]
         values = call.values.detach().expand(*call.leading, *call.values.shape[-2:])[box]
         actual = attended.output.detach()[box][..., row : row + 1, :]

@@ -82,7 +82,7 @@ TABLE = (
         only=frozenset({"sums"}),
     ),
     Kernel("eager", eager.attend, frozenset(NEEDS) - {"large"}),
-    Kernel("blocked", blocked.attend, frozenset(NEEDS) - {"selection", "sums", "kept weights", "sinks"}),
+    Kernel("blocked", blocked.attend, frozenset(NEEDS) - {"selection", "sums", "kept weights"}),
     Kernel("rows", rows.attend, frozenset(NEEDS) - {"points", "hidden places", "kept weights"}),
 )
 

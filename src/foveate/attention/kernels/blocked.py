@@ -28,6 +28,8 @@ def attend(call: Call) -> Attended:
     queries, keys, values = (part.expand(*leading, *part.shape[-2:]) for part in (call.queries, call.keys, call.values))
     read = call.score.tensors() + (() if call.bias is None else call.bias.tensors())
     learned = list({id(part): part for part in read if part.requires_grad}.values())  # each has one gradient
+    sinks = call.select.sinks
+    learned += [sinks] if sinks is not None and sinks.requires_grad else []
     seed = draw_seed(call.generator) if call.dropout else 0
     output, log_sum_exp = _Blocked.apply(call, seed, queries, keys, values, *learned)  # type: ignore[no-untyped-call]
     return Attended(output, log_sum_exp)
@@ -127,8 +129,12 @@ class _Forward(_Blocks):
         """Output and log-sum-exp of the queries `rows`, over all blocks of keys."""
         call = self.call
         shape = (*call.leading, len(rows))
-        highest = call.queries.new_full(shape, -torch.inf, dtype=self.precise)
-        total = torch.zeros_like(highest)
+        sinks = call.select.sinks
+        if sinks is None:
+            highest = call.queries.new_full(shape, -torch.inf, dtype=self.precise)
+        else:  # keys that were seen already
+            highest = sinks.to(self.precise)[..., None].expand(shape)
+        total = torch.full_like(highest, float(sinks is not None))
         summed = highest.new_zeros(*shape, call.values.shape[-1])
         for columns in spans:
             scratch.next_block()
@@ -162,6 +168,10 @@ class _Backward(_Blocks):
             for rows, spans in self.spans():
                 for columns in spans:
                     self.add_block(rows, columns)
+        sinks = self.call.select.sinks
+        if sinks is not None and sinks.requires_grad:
+            shares = (sinks.detach().to(self.precise)[..., None] - self.log_sum_exp).exp_()
+            self.gradients[-1] -= (shares * self.common).sum_to_size(*sinks.shape, 1).squeeze(-1)
 
     def add_block(self, rows: range, columns: range) -> None:
         """Add the contribution of one block to all gradients."""

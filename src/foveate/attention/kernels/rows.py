@@ -27,7 +27,9 @@ def attend(call: Call) -> Attended:
     learned = list({id(part): part for part in call.tensors() if part.requires_grad}.values())
     seed = draw_seed(call.generator)
     found = _Rows.apply(call, seed, queries, keys, values, *learned)  # type: ignore[no-untyped-call]
-    return Attended(**dict(zip(PARTS, found, strict=True)))
+    earlier, count = call.select.earlier, queries.shape[-2]
+    state = call.scores(range(max(0, count - earlier), count)) if call.full and earlier else None
+    return Attended(**dict(zip(PARTS, found, strict=True)), state=state)
 
 
 class _Rows(torch.autograd.Function):
@@ -38,7 +40,9 @@ class _Rows(torch.autograd.Function):
         ctx.saved_call, ctx.seed, ctx.count = SavedCall.of(call), seed, len(learned)
         ctx.set_materialize_grads(False)
         whole = ctx.saved_call.with_tensors(queries, keys, values)
-        parts = [_attended(ctx.saved_call, whole, rows, _of(queries, rows), seed) for rows in _spans(whole)]
+        parts = [
+            _attended(ctx.saved_call, whole, rows, _of(queries, whole.around(rows)), seed) for rows in _spans(whole)
+        ]
         found = [_joined([getattr(part, name) for part in parts], side) for name, side in PARTS.items()]
         if found[-1] is not None:
             ctx.mark_non_differentiable(found[-1])
@@ -55,7 +59,8 @@ class _Rows(torch.autograd.Function):
         keys, values = keys.detach().requires_grad_(), values.detach().requires_grad_()
         whole = ctx.saved_call.with_tensors(queries, keys, values)
         for rows in _spans(whole):
-            own = _of(queries, rows).detach().requires_grad_()
+            seen = whole.around(rows)
+            own = _of(queries, seen).detach().requires_grad_()
             with torch.enable_grad():
                 found = _attended(ctx.saved_call, whole, rows, own, ctx.seed)
             outputs, to_outputs = [], []
@@ -66,7 +71,7 @@ class _Rows(torch.autograd.Function):
                     to_outputs.append(to_whole.narrow(side, rows.start, len(rows)))
             if not outputs:
                 continue
-            sources, totals = (own, keys, values, *learned), (_of(gradients[0], rows), *gradients[1:])
+            sources, totals = (own, keys, values, *learned), (_of(gradients[0], seen), *gradients[1:])
             parts = torch.autograd.grad(outputs, sources, to_outputs, allow_unused=True)
             for total, part in zip(totals, parts, strict=True):
                 if part is not None:  # what was found does not depend on it
@@ -88,15 +93,21 @@ def _of(queries: Tensor, rows: range) -> Tensor:
 
 
 def _attended(saved: SavedCall, call: Call, rows: range, queries: Tensor, seed: int) -> Attended:
-    """What the queries of some rows find. Both passes draw the same random numbers."""
+    """What the queries of some rows find, given with those before them that matter. Both passes draw the same random
+    numbers."""
+    seen = call.around(rows)
     device = call.queries.device
     generator = None if device.type == "meta" else torch.Generator(device).manual_seed(seed + rows.start)
     with saved.autocast():
-        scores = call.finish(call.score.block(queries, call.keys), queries, rows, range(call.keys.shape[-2]))
-        found = call.select.select(scores, call.values, call.dropout, None, generator)
+        scores = call.finish(call.score.block(queries, call.keys), queries, seen, range(call.keys.shape[-2]))
+        found = call.select.for_queries(queries).select(scores, call.values, call.dropout, None, generator)
         if call.full:
             found.log_sum_exp = log_sum_exp(scores, call.select.sinks)
-    return found
+    if len(seen) == len(rows):
+        return found
+    own = ((name, getattr(found, name), side) for name, side in PARTS.items())
+    kept = {name: part.narrow(side, len(seen) - len(rows), len(rows)) for name, part, side in own if part is not None}
+    return Attended(**kept)
 
 
 def _joined(parts: list[Tensor | None], side: int) -> Tensor | None:

@@ -29,6 +29,7 @@ from foveate.nn import (
     tie_output,
 )
 from foveate.nn.feedforward import ACTIVATIONS
+from foveate.nn.positions import PositionKind
 
 
 @dataclass(kw_only=True)
@@ -68,7 +69,7 @@ class BertConfig(StackConfig):
     epsilon: float = 1e-12
     input_norm: bool = True
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "gelu"
-    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "learned"
+    positions: PositionKind = "learned"
     max_length: int = 512
     attention_dropout: float = 0.1
     activation_dropout: float | None = 0.0

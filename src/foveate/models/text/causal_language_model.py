@@ -32,9 +32,20 @@ from foveate.nn import (
 from foveate.nn.blocks import SelfAttention
 from foveate.nn.differential_attention import DifferentialAttention
 from foveate.nn.latent_attention import latent_layers
+from foveate.nn.multi_token_attention import MultiTokenAttention
 from foveate.nn.named_weighings import WEIGHINGS
 
-Mixing = Literal["attention", "talking", "differential", "latent", "linear", "retention", "gated-delta", "mamba-2"]
+Mixing = Literal[
+    "attention",
+    "talking",
+    "multi-token",
+    "differential",
+    "latent",
+    "linear",
+    "retention",
+    "gated-delta",
+    "mamba-2",
+]
 """Names of layers that look at earlier places."""
 
 Side = Literal["left", "right"]
@@ -50,10 +61,11 @@ class CausalLanguageModelConfig(StackConfig):
     norm: Literal["post", "pre", "output", "sandwich"] = "pre"
     activation_dropout: float | None = 0.0
     mixing: Mixing = "attention"
-    """What looks at earlier places: attention, whose heads may talk to one another (Shazeer et al. 2020), be subtracted
-    in pairs (differential, Ye et al. 2024) or share a narrow vector of each place (latent, DeepSeek-AI 2024). Or a
-    layer with a state of fixed size: linear attention (Katharopoulos et al. 2020), one that forgets (retention, Sun et
-    al. 2023) or replaces (gated delta rule, Yang et al. 2024), or a state space (Mamba-2, Dao and Gu 2024)."""
+    """What looks at earlier places: attention, whose heads may talk to one another (Shazeer et al. 2020), whose scores
+    may depend on those of tokens nearby (multi-token, Golovneva et al. 2025), whose heads may be subtracted in pairs
+    (differential, Ye et al. 2024) or share a narrow vector of each place (latent, DeepSeek-AI 2024). Or a layer with a
+    state of fixed size: linear attention (Katharopoulos et al. 2020), one that forgets (retention, Sun et al. 2023) or
+    replaces (gated delta rule, Yang et al. 2024), or a state space (Mamba-2, Dao and Gu 2024)."""
     latent_width: int | None = None
     """Width of that vector, to which keys are added that turn with the position; by default four times that of a
     head."""
@@ -246,6 +258,8 @@ def _layers(config: CausalLanguageModelConfig) -> Callable[..., SelfAttention] |
         return lambda width, heads, **options: MultiHeadAttention(
             width, heads, **{**options, "select": TalkingHeads(heads, rule)}
         )
+    if config.mixing == "multi-token":
+        return MultiTokenAttention
     if config.mixing == "latent":
         at_least(1, "latent_width", 1 if config.latent_width is None else config.latent_width)
         turned = config.rotary_width or config.head_width or config.width // config.heads
@@ -257,7 +271,7 @@ def _check_mixing(config: CausalLanguageModelConfig) -> None:
     """Raise UserError for what does not go together with layers other than attention."""
     mixing, grouped = config.mixing, config.key_value_heads not in (None, config.heads)
     allowed: tuple[str, ...] = ("none", "sinusoidal", "learned", "rotary")
-    if mixing in ("talking", "differential"):
+    if mixing in ("talking", "multi-token", "differential"):
         allowed = ("none", "sinusoidal", "learned", "rotary", "relative")
         if grouped:
             raise UserError(f"mixing={mixing!r} needs as many key_value_heads as heads")

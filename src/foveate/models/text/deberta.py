@@ -13,6 +13,7 @@ from foveate.attention import Distances
 from foveate.models.text.bert import Bert, BertConfig
 from foveate.nn import TransformerStack
 from foveate.nn.disentangled_attention import DisentangledAttention, DistanceVectors
+from foveate.nn.positions import PositionKind
 
 
 @dataclass(kw_only=True)
@@ -34,7 +35,7 @@ class DebertaConfig(BertConfig):
     key_bias: bool = True
     """Keys, and what tokens ask for at a distance, have biases (the first version: none)."""
     token_types: int | None = None
-    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "none"
+    positions: PositionKind = "none"
     epsilon: float = 1e-7
     text_activation: Literal["tanh", "relu", "gelu", "gelu-tanh", "silu"] = "gelu"
 

@@ -17,6 +17,7 @@ from foveate.models.text.causal_language_model import (
     Side,
     TextState,
 )
+from foveate.nn.positions import PositionKind
 
 
 @dataclass(kw_only=True)
@@ -30,7 +31,7 @@ class GPTConfig(CausalLanguageModelConfig):
     feedforward: int = 3072
     layers: int = 12
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "gelu-tanh"
-    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "learned"
+    positions: PositionKind = "learned"
     condition: Literal["added"] | None = None
     """Add the vector of a condition to that of each token; None for a model without conditions."""
     condition_dropout: float = 0.1

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from foveate.models.text.causal_language_model import CausalLanguageModel, CausalLanguageModelConfig
+from foveate.nn.positions import PositionKind
 
 
 @dataclass(kw_only=True)
@@ -19,7 +20,7 @@ class GPTJConfig(CausalLanguageModelConfig):
     attention_bias: Literal["all", "inputs", "none"] | None = "none"
     parallel: bool = True
     one_norm: bool = True
-    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "rotary"
+    positions: PositionKind = "rotary"
     rotary_width: int | None = 64
     max_length: int = 2048
     dropout: float = 0.0

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from foveate.models.text.causal_language_model import CausalLanguageModel, CausalLanguageModelConfig
+from foveate.nn.positions import PositionKind
 
 
 @dataclass(kw_only=True)
@@ -17,7 +18,7 @@ class GPTNeoXConfig(CausalLanguageModelConfig):
     layers: int = 44
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "gelu"
     parallel: bool = True
-    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "rotary"
+    positions: PositionKind = "rotary"
     rotary_width: int | None = 24
     max_length: int = 2048
     dropout: float = 0.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from foveate.models.text.causal_language_model import CausalLanguageModel, CausalLanguageModelConfig
+from foveate.nn.positions import PositionKind
 from foveate.nn.rotary import RotaryScaling
 
 
@@ -23,7 +24,7 @@ class LlamaConfig(CausalLanguageModelConfig):
     activation: Literal["relu", "gelu", "gelu-tanh", "gelu-sigmoid", "silu"] = "silu"
     gated: bool = True
     bias: bool = False
-    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "rotary"
+    positions: PositionKind = "rotary"
     max_length: int = 2048
     dropout: float = 0.0
     tie: bool = False

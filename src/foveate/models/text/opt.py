@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from foveate.models.text.causal_language_model import CausalLanguageModel, CausalLanguageModelConfig
+from foveate.nn.positions import PositionKind
 
 
 @dataclass(kw_only=True)
@@ -16,7 +17,7 @@ class OPTConfig(CausalLanguageModelConfig):
     feedforward: int = 3072
     layers: int = 12
     activation: Literal["relu", "gelu", "gelu-tanh", "gelu-sigmoid", "silu"] = "relu"
-    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "learned"
+    positions: PositionKind = "learned"
     position_offset: int | None = 2
     max_length: int = 2048
 

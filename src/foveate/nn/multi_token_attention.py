@@ -1,0 +1,62 @@
+"""Self-attention whose scores depend on those of neighbouring tokens."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from foveate.attention import Bias, Mask, Memory, MultiToken, attend_full
+from foveate.errors import UserError
+from foveate.nn.attention import MultiHeadAttention
+
+
+class ScoredMemory(Memory):
+    """Keys and values so far, and the scores of the last queries that looked at them; earlier ones are gone."""
+
+    can_crop = False
+    scores: Float[Tensor, "B H N S"] | None = None
+
+    def reorder(self, rows: Int[Tensor, "R"]) -> None:
+        super().reorder(rows)
+        self.scores = None if self.scores is None else self.scores[rows]
+
+    def repeated(self, rows: int) -> "ScoredMemory":
+        found = super().repeated(rows)
+        assert isinstance(found, ScoredMemory)
+        found.scores = None if self.scores is None else self.scores.expand(rows, -1, -1, -1)
+        return found
+
+    def crop(self, length: int) -> None:
+        raise ValueError("the scores of earlier queries are not kept: a memory of them cannot be cropped")
+
+
+class MultiTokenAttention(MultiHeadAttention):
+    """Heads whose scores are convolved over the last queries and the keys around each, and whose weights are mixed in
+    pairs (Golovneva et al. 2025, https://arxiv.org/abs/2504.00927), without the paper's norm of each head's output."""
+
+    attends = True
+    memory_kind = ScoredMemory
+
+    def __init__(self, width: int, heads: int, **options: Any) -> None:
+        rule = MultiToken(heads, group=1 if heads % 2 else 2, rule=options.pop("select", None))
+        super().__init__(width, heads, select=rule, **options)
+        if self.group != 1:
+            raise UserError("multi-token attention needs as many key_value_heads as heads")
+
+    def _attend(
+        self,
+        queries: Tensor,
+        memory: Memory,
+        mask: Mask | Tensor | None,
+        bias: Bias | Tensor | None,
+    ) -> Float[Tensor, "B T HV"]:
+        if not isinstance(memory, ScoredMemory):
+            return super()._attend(queries, memory, mask, bias)
+        dtype, dropout = queries.dtype, self.dropout if self.training else 0.0
+        queries = queries.to(memory.values.dtype)
+        found = attend_full(
+            queries, memory, mask=mask, bias=bias, select=self.select, dropout=dropout, state=memory.scores
+        )
+        memory.scores = torch.clone(found.state)
+        return found.output.to(dtype).transpose(1, 2).flatten(2)
