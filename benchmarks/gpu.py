@@ -26,7 +26,10 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from foveate.accelerator import accelerator_names, is_accelerator
-from foveate.attention import attend, causal, window
+from foveate.attention import LinearDistance, ScaledDot, Soft, causal, window
+from foveate.attention.call import Call
+from foveate.attention.kernels import flex as flex_kernel
+from foveate.attention.kernels import sdpa as sdpa_kernel
 from foveate.contracts import Batch, label_batch
 from foveate.decoding import beam, greedy
 from foveate.special_tokens import SpecialTokens
@@ -134,7 +137,7 @@ def image_batch(tiny: bool) -> Batch:
 
 
 def vit(tiny: bool) -> nn.Module:
-    return foveate.create("vit-tiny", classes=10, channels=3) if tiny else foveate.create("vit-base", classes=1000)
+    return foveate.create("vit-tiny", classes=10, channels=3) if tiny else foveate.create("vit-base-16", classes=1000)
 
 
 def training(model: nn.Module, batch: Batch, device: torch.device, tiny: bool, compiled: bool) -> Row:
@@ -261,25 +264,32 @@ def beam_search(device: torch.device, tiny: bool) -> Row:
 
 
 def flex(device: torch.device, tiny: bool) -> Row:
-    """FlexAttention for a causal window, against the kernel that foveate takes: forward, as shares of its time."""
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
+    """The time of FlexAttention, which foveate takes on a GPU, as a share of that of the fused kernel in blocks: for
+    a causal window, and for a causal bias of distances. On a CPU it is not compiled."""
     heads, length, width, radius = (2, 256, 16, 31) if tiny else (12, 16_384, 64, 255)
     kind = torch.bfloat16 if is_accelerator(device) else torch.float32
-    queries, keys, values = torch.randn(3, 1, heads, length, width, device=device, dtype=kind)
+    parts = [part.requires_grad_() for part in torch.randn(3, 1, heads, length, width, device=device, dtype=kind)]
+    slopes = torch.rand(heads, device=device)
+    cases = {"window": (window(radius) & causal(), None), "bias": (causal(), LinearDistance(slopes))}
+    found: Row = {}
+    for name, (mask, bias) in cases.items():
+        call = Call(*parts, ScaledDot(), mask, bias, Soft(), dropout=0.0, full=False)
+        times = {}
+        for kernel in (flex_kernel, sdpa_kernel):
 
-    def inside(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        return (query >= key) & (query - key <= radius)
+            def forward(kernel: Any = kernel, call: Call = call) -> Tensor:
+                return kernel.attend(call).output
 
-    blocks = create_block_mask(inside, None, None, length, length, device=device.type)
-    compiled = torch.compile(flex_attention)
-    mask = window(radius) & causal()
-    with torch.no_grad():
-        own = attend(queries, keys, values, mask=mask)
-        theirs = compiled(queries, keys, values, block_mask=blocks)
-        ours = seconds(lambda: attend(queries, keys, values, mask=mask), device, tiny)
-        flexible = seconds(lambda: compiled(queries, keys, values, block_mask=blocks), device, tiny)
-    return {"time of flex": flexible / ours, "difference": float((own - theirs).abs().max())}
+            with torch.no_grad():
+                times[kernel] = [seconds(forward, device, tiny)]
+            if is_accelerator(device):
+                times[kernel].append(seconds(lambda forward=forward: forward().sum().backward(), device, tiny))
+        with torch.no_grad():
+            own, other = (kernel.attend(call).output for kernel in times)
+        torch.testing.assert_close(own, other, atol=2e-2 if is_accelerator(device) else 1e-5, rtol=1e-2)
+        shares = [one / other for one, other in zip(times[flex_kernel], times[sdpa_kernel], strict=True)]
+        found |= dict(zip((f"{name}, forward", f"{name}, forward and backward"), shares, strict=False))
+    return found
 
 
 # -- tests

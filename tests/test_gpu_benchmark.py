@@ -41,3 +41,9 @@ def test_rows_are_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.setattr(sys, "argv", ["gpu.py", "--device", "cpu", "--tiny", "--out", str(tmp_path / "rows.json")])
     gpu.main()
     assert [row["part"] for row in json.loads((tmp_path / "rows.json").read_text())["rows"]] == [*gpu.PARTS]
+
+
+def test_models_of_full_size_are_there() -> None:
+    with torch.device("meta"):
+        sizes = [sum(part.numel() for part in make(False).parameters()) for make in (gpu.gpt, gpu.vit)]
+    assert sizes == [124_439_808, 86_567_656]

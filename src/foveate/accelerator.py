@@ -6,6 +6,8 @@ No other file asks which kind of device there is. Tested on a pretended device (
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -73,6 +75,12 @@ def multiplies_bfloat16(device: torch.device) -> bool:
     """Returns whether an accelerator itself multiplies numbers in bfloat16."""
     supported = getattr(torch.get_device_module(device), "is_bf16_supported", None)
     return supported is not None and bool(supported(including_emulation=False))
+
+
+@cache
+def compiles_attention(kind: str) -> bool:
+    """Returns whether PyTorch compiles FlexAttention for a type of devices, backward pass included."""
+    return kind in ("cuda", "xpu") and find_spec("triton") is not None
 
 
 def has_fused_optimizers(device: torch.device) -> bool:

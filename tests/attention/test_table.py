@@ -203,7 +203,7 @@ def test_a_named_kernel_refuses_what_it_does_not_serve(kernel, call, missing):
 
 
 def test_an_unknown_kernel_is_told():
-    known = "auto, few, sdpa, points, chunks, eager, blocked, rows"
+    known = "auto, few, flex, sdpa, points, chunks, eager, blocked, rows"
     with pytest.raises(ValueError, match=f"no kernel is named 'flash'; known: {known}"):
         attend(draw(7, 5), draw(11, 5), draw(11, 5), kernel="flash")
 

@@ -1,16 +1,18 @@
 """What a model costs: counts against formulas, against a real run, and against what papers say."""
 
+from dataclasses import fields
+from typing import Any
+
 import pytest
 import torch
 
 import foveate
 from foveate import models
 from foveate.cli import main
-from foveate.cli.size import USUAL
 from foveate.errors import UserError
 from foveate.experiments.flops import flops
 from foveate.experiments.scaling_table import TABLE, count
-from foveate.experiments.size import measure_part, measure_preset, measure_size
+from foveate.experiments.size import example_inputs, measure_part, measure_preset, measure_size
 
 ROWS = {row.name: row for row in TABLE}
 
@@ -151,8 +153,8 @@ def test_images_need_no_length() -> None:
 def test_what_is_not_a_vocabulary_has_a_size_of_its_own() -> None:
     """50,257 key points, say, would take minutes to count."""
     decided = {size for family in models.FAMILIES for size in models.sizes_of_data(family)}
-    assert decided - USUAL.keys() == {"vocabulary", "src_vocab", "tgt_vocab"}
-    assert USUAL.keys() <= decided
+    assert decided - models.COUNTED.keys() == models.VOCABULARIES
+    assert models.COUNTED.keys() <= decided
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -161,11 +163,36 @@ def test_every_preset_is_counted(name: str, capsys: pytest.CaptureFixture[str]) 
     """By the command as it stands; short texts, so that recurrent models take few steps."""
     main(["size", name, "--length", "5"])
     shown = capsys.readouterr().out
-    assert f"{sum(part.numel() for part in build(name).parameters()):,}" in shown
+    assert f"{models.preset(name).parameters:,}" in shown
     forward = next(line for line in shown.splitlines() if "forward" in line)
     assert float(forward.replace("│", "┃").split("┃")[2].replace(",", "")) > 0
 
 
-def build(name: str) -> torch.nn.Module:
-    decided = models.sizes_of_data(models.preset(name).family)
-    return models.create(name, device="meta", **{size: USUAL.get(size, 50_257) for size in decided})
+LAYERS = ("layers", "encoder_layers", "decoder_layers")
+
+LARGE = {
+    preset.family: name
+    for name, preset in sorted(models.presets().items(), key=lambda item: -item[1].parameters)
+    if preset.parameters > 10**7
+}
+"""The smallest preset of each family that has the size of a paper's."""
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("name", LARGE.values())
+def test_models_of_the_sizes_of_papers_run_forward_and_backward_on_meta(name: str) -> None:
+    """No number is read, and nothing is made on the CPU. Two layers of a stack are run, and a block of each stage: the
+    others are like them."""
+    preset = models.preset(name)
+    usual = {part.name: part.default for part in fields(models.config_class(preset.family))} | preset.values
+    few: dict[str, Any] = {field: 2 for field in LAYERS if isinstance(usual.get(field), int) and usual[field] > 2}
+    few |= {"blocks": (1,) * len(usual["blocks"])} if isinstance(usual.get("blocks"), tuple) else {}
+    model = models.create(name, device="meta", **preset.all_sizes(), **few)
+    inputs, _ = example_inputs(model, 1, 3)
+    model.train()(**inputs).logits.sum().backward()
+    gradients = [part.grad for part in model.parameters() if part.grad is not None]
+    assert all(gradient.is_meta for gradient in gradients)
+    count = sum(part.numel() for part in model.parameters())
+    assert (
+        count >= sum(gradient.numel() for gradient in gradients) > count / 4
+    )  # of logits alone: no boxes, and one of the two networks of a GAN

@@ -39,8 +39,7 @@ def test_every_family_has_a_preset_and_every_preset_a_summary() -> None:
 @pytest.mark.parametrize("name", models.presets())
 def test_a_preset_is_as_its_row_says_and_costs_no_memory_on_meta(name: str) -> None:
     preset = models.preset(name)
-    sizes = {size: models.COUNTED.get(size, models.VOCABULARY) for size in models.sizes_of_data(preset.family)}
-    model = foveate.create(name, device="meta", **sizes | preset.sizes)
+    model = foveate.create(name, device="meta", **preset.all_sizes())
     assert {parameter.device.type for parameter in model.parameters()} == {"meta"}
     assert {buffer.device.type for buffer in model.buffers()} <= {"meta"}
     assert sum(parameter.numel() for parameter in model.parameters()) == preset.parameters

@@ -102,6 +102,8 @@ def fields() -> Iterator[tuple[str, Any]]:
     yield from (("seconds", value) for value in (-1, True, None, "7", [], float("nan"), float("inf")))
     for name in ("best", "window"):
         yield from ((name, value) for value in (7, None, [], "7", {"a": "b"}, {"a": None}, {"a": True}))
+    scales = ({"factor": -1.0, "steps": 0}, {"factor": float("nan"), "steps": 0}, {"factor": 2.0, "steps": -1})
+    yield from (("loss_scale", value) for value in (7, {"steps": "7"}, *scales))
     yield from (("window", {"a": 1.0}), ("step", 8), ("best_step", 8), ("validated", 8))
 
 

@@ -23,6 +23,7 @@ from torch import nn
 
 from foveate.contracts import Batch
 from foveate.files import UNFINISHED
+from foveate.tensor_files import read_metadata
 from foveate.training import Interrupted, Result
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.interruption import Interruption
@@ -148,6 +149,22 @@ def test_accumulated_batches_resume_in_the_middle_of_an_epoch(tmp_path: Path):
     with pytest.raises(Sudden):
         run(tmp_path / "broken", accumulate=3, epochs=9, steps=None, save_every=5, batches=BreakOff(59, vanish))
     assert same(run(tmp_path / "broken", accumulate=3, epochs=9, steps=None, save_every=5), expected)
+
+
+def test_the_scale_of_float16_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foveate.training.loss_scale.DOUBLED_AFTER", 9)
+    settings: dict[str, Any] = {"precision": "float16", "steps": 24}
+    expected = run(tmp_path / "whole", **settings)
+    with pytest.raises(Sudden):
+        run(tmp_path / "broken", batches=BreakOff(12, vanish), **settings)
+    assert same(run(tmp_path / "broken", **settings), expected)
+    assert checkpoint(tmp_path / "broken", 24) == checkpoint(tmp_path / "whole", 24)
+    scales = [
+        json.loads(read_metadata(tmp_path / name / "checkpoints" / "step-00000024.safetensors")["progress"])
+        for name in ("whole", "broken")
+    ]
+    assert scales[0]["loss_scale"] == scales[1]["loss_scale"]
+    assert scales[0]["loss_scale"]["steps"] < 9
 
 
 def test_a_finished_training_is_not_trained_again(tmp_path: Path, whole: Any):

@@ -12,7 +12,8 @@ import foveate
 from foveate.contracts import IGNORE, Batch, Output, label_batch
 from foveate.errors import UserError
 from foveate.training import CrossEntropy, Training
-from foveate.training.hardware import choose_device, wants_bfloat16
+from foveate.training.hardware import autocast_type, choose_device
+from foveate.training.loss_scale import LossScale
 from foveate.training.optimizers import optimizer as make_optimizer
 from foveate.training.update import Updater
 
@@ -144,12 +145,46 @@ def test_a_non_finite_step_changes_nothing_and_names_the_batch(poison: str):
 def test_precision(monkeypatch: pytest.MonkeyPatch):
     narrow, wide = nn.Linear(61, 61), nn.Linear(67, 67)
     monkeypatch.setattr("foveate.training.hardware.bfloat16_is_fast", lambda: True)
-    assert wants_bfloat16("bfloat16", narrow, CPU)
-    assert not wants_bfloat16("float32", wide, CPU)
-    assert not wants_bfloat16("auto", narrow, CPU)
-    assert wants_bfloat16("auto", wide, CPU)
+    assert autocast_type("bfloat16", narrow, CPU) is torch.bfloat16
+    assert autocast_type("float16", narrow, CPU) is torch.float16
+    assert autocast_type("float32", wide, CPU) is None
+    assert autocast_type("auto", narrow, CPU) is None
+    assert autocast_type("auto", wide, CPU) is torch.bfloat16
     monkeypatch.setattr("foveate.training.hardware.bfloat16_is_fast", lambda: False)
-    assert not wants_bfloat16("auto", wide, CPU)
+    assert autocast_type("auto", wide, CPU) is None
+
+
+def test_the_loss_scale_is_that_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foveate.training.loss_scale.DOUBLED_AFTER", 3)
+    scale, weight = LossScale(), nn.Parameter(torch.ones(2))
+    theirs, optimizer = torch.amp.GradScaler("cpu", growth_interval=3), torch.optim.SGD([weight], 0.1)
+    for step in (1.0, torch.inf, 1.0, 1.0, 1.0, 1.0, torch.nan, torch.inf, 1.0, 1.0, 1.0, 1.0):
+        theirs.scale(weight.sum())
+        weight.grad = torch.full_like(weight, step)
+        theirs.step(optimizer)
+        theirs.update()
+        scale = scale.after(overflow=step != 1.0)
+        assert scale.factor == theirs.get_scale()
+
+
+def test_float16_computes_a_step_again_whose_gradients_overflow() -> None:
+    """A factor of 2 ** 40 is above what float16 holds: it is halved until gradients are finite."""
+    batch = TinyBatches().batch(0, 1)
+    exact, _ = stepped([batch], precision="float32")
+    model = TinyModel()
+    model.dropout.p = 0.0
+    updater = Updater(model, CrossEntropy(0.1), Training(device="cpu", precision="float16"))
+    updater.loss_scale = LossScale(2.0**40)
+    update = updater([batch], 0.01, 1)
+    assert 0 < update.gradient_norm < torch.inf
+    assert 1 < updater.loss_scale.factor < 2.0**30
+    assert updater.loss_scale.steps == 1
+    for one, other in zip(model.parameters(), exact.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0.021)  # a step of AdamW changes a number by 0.01 at most
+    model.hidden.weight.register_hook(lambda gradient: gradient * torch.inf)
+    with pytest.raises(UserError, match=r"the norm of the gradient is (nan|inf)"):
+        updater([batch], 0.01, 2)
+    assert updater.loss_scale.factor == 1
 
 
 def test_bfloat16_trains_float32_weights():

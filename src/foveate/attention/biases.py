@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from foveate.attention.shapes import cut, precise
+from foveate.attention.shapes import cut, positions_in, precise
 from foveate.errors import UserError
 
 
@@ -32,6 +32,17 @@ class Bias(ABC):
     def reads_queries(self) -> bool:
         """Whether the bias depends on the queries."""
         return False
+
+    @property
+    def positional(self) -> bool:
+        """Whether the head and the positions of a query and a key decide alone, as `at` tells."""
+        return False
+
+    def at(
+        self, head: Int[Tensor, "..."], queries: Int[Tensor, "..."], keys: Int[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        """Of a bias that is positional: the numbers of a head for queries at these positions and keys at those."""
+        raise NotImplementedError
 
     def shape(self) -> torch.Size:
         """The shape that must broadcast to (leading dimensions of the call, T, S); empty if the bias fits any call."""
@@ -96,8 +107,19 @@ class LinearDistance(Bias):
     start: int = 0
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        distance = _distances(rows, columns, self.start, queries.device).abs()
-        return -precise(self.slopes)[..., None, None] * distance
+        own, others = (positions_in(span, queries.device) for span in (rows, columns))
+        return -precise(self.slopes)[..., None, None] * self.distance(own[:, None], others)
+
+    def distance(self, queries: Int[Tensor, "..."], keys: Int[Tensor, "..."]) -> Shaped[Tensor, "..."]:
+        """How far it is from queries to keys at these positions."""
+        return (keys - queries - self.start).abs()
+
+    @property
+    def positional(self) -> bool:
+        return True
+
+    def at(self, head: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+        return -precise(self.slopes).flatten()[head] * self.distance(queries, keys)
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.slopes,)
@@ -153,8 +175,18 @@ class RelativePosition(_Learned):
         self.table = nn.Parameter(torch.zeros(heads, 2 * radius + 1))
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        distance = _distances(rows, columns, self.start, queries.device).clamp(-self.radius, self.radius)
-        return self.table[:, distance + self.radius]
+        return self.table[:, self.index(_distances(rows, columns, self.start, queries.device))]
+
+    def index(self, distances: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+        """The places of the table that hold the numbers of these distances."""
+        return distances.clamp(-self.radius, self.radius) + self.radius
+
+    @property
+    def positional(self) -> bool:
+        return True
+
+    def at(self, head: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+        return self.table[head, self.index(keys - queries - self.start)]
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.table,)
@@ -180,14 +212,13 @@ class BucketedPosition(RelativePosition):
         self.buckets, self.farthest, self.both_sides = one_side, farthest, both_sides
         self.table = nn.Parameter(torch.zeros(heads, buckets))
 
-    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        distance = _distances(rows, columns, self.start, queries.device)
-        behind = (distance > 0).long() * self.buckets if self.both_sides else 0
-        distance = distance.abs() if self.both_sides else -distance.clamp(max=0)
+    def index(self, distances: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+        behind = (distances > 0).long() * self.buckets if self.both_sides else 0
+        distance = distances.abs() if self.both_sides else -distances.clamp(max=0)
         exact = self.buckets // 2
         share = (distance.clamp(min=1).float() / exact).log() / math.log(self.farthest / exact)
         wide = (exact + (share * (self.buckets - exact)).long()).clamp(max=self.buckets - 1)
-        return self.table[:, torch.where(distance < exact, distance, wide) + behind]
+        return torch.where(distance < exact, distance, wide) + behind
 
 
 class RelativeKeys(_Learned):

@@ -19,6 +19,8 @@ class ContextualPosition(nn.Module, Weighing):
     is that of all beyond; products between two of them are interpolated. Made for causal attention.
     """
 
+    reads_queries = True
+
     def __init__(self, width: int, count: int, rule: Weighing | None = None) -> None:
         """`width` is that of the (prepared) queries. All heads share the vectors."""
         super().__init__()

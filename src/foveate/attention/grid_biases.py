@@ -41,13 +41,10 @@ class LinearGridDistance(LinearDistance):
 
     columns: int = field(kw_only=True)
 
-    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        own, others = (positions_in(span, queries.device) for span in (rows, columns))
-        own = own[:, None] + self.start
-        down = others // self.columns - own // self.columns
-        along = others % self.columns - own % self.columns
-        slopes = precise(self.slopes)
-        return -slopes[..., None, None] * torch.hypot(down.to(slopes.dtype), along.to(slopes.dtype))
+    def distance(self, queries: Int[Tensor, "..."], keys: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
+        own, kind = queries + self.start, precise(self.slopes).dtype
+        down, along = keys // self.columns - own // self.columns, keys % self.columns - own % self.columns
+        return torch.hypot(down.to(kind), along.to(kind))
 
 
 class RelativeGridPosition(_OfGrids):

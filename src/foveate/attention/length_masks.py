@@ -16,7 +16,7 @@ def padding(lengths: Int[Tensor, "..."]) -> Mask:
         raise TypeError(f"padding takes a tensor of lengths, not {type(lengths).__name__}: use torch.tensor(lengths)")
     if lengths.is_floating_point() or lengths.dtype == torch.bool:
         raise TypeError(f"padding takes a length for each example, not {lengths.dtype}; booleans are a mask themselves")
-    return _Padding(lengths)
+    return Padding(lengths)
 
 
 def left_padding(counts: Int[Tensor, "..."]) -> Mask:
@@ -37,7 +37,9 @@ def same_text(numbers: Int[Tensor, "... T"]) -> Mask:
 
 
 @dataclass(frozen=True, eq=False)
-class _Padding(Mask):
+class Padding(Mask):
+    """See `padding`."""
+
     lengths: Tensor
     longest: list[int] = field(default_factory=list, repr=False)
     """The greatest length, computed once: one mask serves all layers of a model."""
@@ -47,15 +49,19 @@ class _Padding(Mask):
             self.longest.append(_greatest(self.lengths))
         return self.longest[0]
 
+    def shows(self, keys: Int[Tensor, "..."], lengths: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        """Returns whether keys at these positions may be looked at in examples of these lengths."""
+        return keys < lengths
+
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        return positions_in(columns, device) < self.lengths.reshape(self.shape(leading))
+        return self.shows(positions_in(columns, device), self.lengths.reshape(self.shape(leading)))
 
     @property
     def rowwise(self) -> bool:
         return False
 
     def same_as(self, other: Mask | None) -> bool:
-        return type(other) is type(self) and isinstance(other, _Padding) and other.lengths is self.lengths
+        return type(other) is type(self) and isinstance(other, Padding) and other.lengths is self.lengths
 
     def shape(self, leading: int) -> torch.Size:
         return torch.Size((*self.lengths.shape, *(1,) * (leading - self.lengths.ndim), 1, 1))
@@ -65,9 +71,9 @@ class _Padding(Mask):
 
 
 @dataclass(frozen=True, eq=False)
-class _LeftPadding(_Padding):
-    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        return ~super().block(rows, columns, leading, device)
+class _LeftPadding(Padding):
+    def shows(self, keys: Tensor, lengths: Tensor) -> Tensor:
+        return keys >= lengths
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,11 @@ exist only if they fit into one block. Causality from the first key is a flag fo
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.attention.shapes import cut, positions_in, precise
@@ -34,6 +35,15 @@ class Mask(ABC):
         """Whether the mask differs between queries."""
         return True
 
+    @property
+    def positional(self) -> bool:
+        """Whether the positions of a query and a key decide alone, as `allows` tells."""
+        return False
+
+    def allows(self, queries: Int[Tensor, "..."], keys: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        """Of a mask that is positional: whether queries at these positions may look at keys at those."""
+        raise NotImplementedError
+
     def shape(self, leading: int) -> torch.Size:
         """The shape that must broadcast to (leading dimensions of the call, T, S); empty if the mask fits any call."""
         return torch.Size()
@@ -57,10 +67,10 @@ class Mask(ABC):
         return _Any((as_mask(other), self))
 
     def __and__(self, other: "Mask | Tensor") -> "Mask":
-        return _All((self, as_mask(other)))
+        return _All((*_parts(self), *_parts(as_mask(other))))
 
     def __rand__(self, other: "Mask | Tensor") -> "Mask":
-        return _All((as_mask(other), self))
+        return _All((*_parts(as_mask(other)), *_parts(self)))
 
 
 def as_mask(mask: "Mask | Tensor") -> Mask:
@@ -94,35 +104,53 @@ def around(centres: Float[Tensor, "... T"], radius: float) -> Mask:
     return _Around(centres, radius)
 
 
+def positional_part(mask: Mask | None) -> tuple[Mask | None, tuple[Mask, ...]]:
+    """A mask as that of positions in it, None where there is none, and all others."""
+    parts = () if mask is None else _parts(mask)
+    positional = tuple(part for part in parts if part.positional)
+    others = tuple(part for part in parts if not part.positional)
+    return positional[0] if len(positional) == 1 else _All(positional) if positional else None, others
+
+
 def causal_part(mask: Mask | None) -> tuple["Causal | None", Mask | None]:
     """A mask as the causal one in it and all others, None where there is none."""
-    parts = mask.parts if isinstance(mask, _All) else () if mask is None else (mask,)
+    parts = () if mask is None else _parts(mask)
     steps = next((part for part in parts if isinstance(part, Causal)), None)
     others = tuple(part for part in parts if part is not steps)
     return steps, None if not others else others[0] if len(others) == 1 else _All(others)
 
 
+class PositionalMask(Mask):
+    """A mask that positions decide alone."""
+
+    @property
+    def positional(self) -> bool:
+        return True
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "T S"]:
+        return self.allows(positions_in(rows, device)[:, None], positions_in(columns, device)[None])
+
+
 @dataclass(frozen=True)
-class Causal(Mask):
+class Causal(PositionalMask):
     """See `causal`."""
 
     start: int = 0
 
-    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        return positions_in(columns, device) <= positions_in(rows, device)[:, None] + self.start
+    def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return keys <= queries + self.start
 
     def reach(self, rows: range, keys: int) -> range:
         return range(max(0, min(keys, rows.stop + self.start)))
 
 
 @dataclass(frozen=True)
-class _Window(Mask):
+class _Window(PositionalMask):
     radius: int
     start: int
 
-    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        distance = positions_in(columns, device) - positions_in(rows, device)[:, None] - self.start
-        return distance.abs() <= self.radius
+    def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return (keys - queries - self.start).abs() <= self.radius
 
     def reach(self, rows: range, keys: int) -> range:
         first, last = rows.start + self.start - self.radius, rows.stop + self.start + self.radius
@@ -164,12 +192,26 @@ class _Given(Mask):
         return (self.tensor,)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Joined(Mask):
     """Several masks, whose booleans are joined."""
 
     parts: tuple[Mask, ...]
     sign: ClassVar[str]
+
+    @abstractmethod
+    def join(self, one: Tensor, other: Tensor) -> Tensor:
+        """The booleans of two parts as one."""
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        return reduce(self.join, (part.block(rows, columns, leading, device) for part in self.parts))
+
+    @property
+    def positional(self) -> bool:
+        return all(part.positional for part in self.parts)
+
+    def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return reduce(self.join, (part.allows(queries, keys) for part in self.parts))
 
     def min_keys(self) -> int:
         return max(part.min_keys() for part in self.parts)
@@ -195,11 +237,8 @@ class _Joined(Mask):
 class _All(_Joined):
     sign = "&"
 
-    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        first, *others = (part.block(rows, columns, leading, device) for part in self.parts)
-        for other in others:
-            first = first & other
-        return first
+    def join(self, one: Tensor, other: Tensor) -> Tensor:
+        return one & other
 
     def reach(self, rows: range, keys: int) -> range:
         spans = [part.reach(rows, keys) for part in self.parts]
@@ -207,14 +246,16 @@ class _All(_Joined):
         return range(start, max(start, min(span.stop for span in spans)))
 
 
+def _parts(mask: Mask) -> tuple[Mask, ...]:
+    """The masks that are joined by `&`."""
+    return mask.parts if isinstance(mask, _All) else (mask,)
+
+
 class _Any(_Joined):
     sign = "|"
 
-    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        first, *others = (part.block(rows, columns, leading, device) for part in self.parts)
-        for other in others:
-            first = first | other
-        return first
+    def join(self, one: Tensor, other: Tensor) -> Tensor:
+        return one | other
 
     def reach(self, rows: range, keys: int) -> range:
         spans = [span for part in self.parts if (span := part.reach(rows, keys))]

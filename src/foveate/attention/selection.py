@@ -120,6 +120,9 @@ class Selection(ABC):
     sinks: Float[Tensor, "..."] | None = None
     """Sinks of the softmax, if any; see `Soft`."""
 
+    reads_queries = False
+    """Whether the weights depend on more of a query than its scores; see `for_queries`."""
+
     joins_heads = False
     """Whether the weights of a head depend on the scores of the others."""
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from foveate.attention.masks import Mask, window
+from foveate.attention.masks import Mask, PositionalMask, window
 from foveate.attention.shapes import positions_in
 
 
@@ -69,23 +69,21 @@ def chosen_blocks(
 
 
 @dataclass(frozen=True)
-class _Strided(Mask):
+class _Strided(PositionalMask):
     step: int
     start: int
 
-    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "T S"]:
-        distance = positions_in(columns, device) - positions_in(rows, device)[:, None] - self.start
-        return distance % self.step == 0
+    def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return (keys - queries - self.start) % self.step == 0
 
 
 @dataclass(frozen=True)
-class _Leading(Mask):
+class _Leading(PositionalMask):
     count: int
     of_queries: bool
 
-    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "T S"]:
-        seen = positions_in(rows if self.of_queries else columns, device) < self.count
-        return seen[:, None] if self.of_queries else seen[None]
+    def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return (queries if self.of_queries else keys) < self.count
 
     @property
     def rowwise(self) -> bool:

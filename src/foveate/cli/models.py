@@ -106,9 +106,7 @@ def _parameters(preset: models.Preset, vocabulary: int | None) -> int:
     """As the preset's row says, or counted where another vocabulary changes them, which takes seconds for all."""
     if vocabulary is None:
         return preset.parameters
-    decided = models.sizes_of_data(preset.family)
-    usual = dict.fromkeys(decided, models.VOCABULARY) | models.COUNTED | preset.sizes
-    sizes = {name: vocabulary if name in models.VOCABULARIES else usual[name] for name in decided}
+    sizes = preset.all_sizes(vocabulary)
     if not models.VOCABULARIES & sizes.keys():
         return preset.parameters
     return sum(parameter.numel() for parameter in models.create(preset.name, device="meta", **sizes).parameters())

@@ -33,9 +33,6 @@ GPUS = {
 }
 """Memory in bytes and operations a second in half precision, as their makers state them."""
 
-USUAL = {**models.COUNTED, "classes": 1000, "bands": 80, "frames": 1024, "features": 64, "actions": 8}
-"""Sizes that data decides, where they are no vocabulary and none are given."""
-
 TRANSFORMER_LENGTH, OTHER_LENGTH = 1024, 128
 """Tokens of a sequence, where the model has positions for as many. A recurrent model takes a step for each."""
 
@@ -50,8 +47,8 @@ class SizeOptions:
 
     model: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")] = None
     """A preset of `foveate models`, a folder of a trained model, or a name of trained weights such as smollm2."""
-    vocabulary: int = 50_257
-    """Size of each vocabulary, where the model has one."""
+    vocabulary: int | None = None
+    """Size of each vocabulary of a preset; by default that of its paper, or 8,000."""
     batch: int = 1
     """Sequences or images of a batch on one device."""
     length: int | None = None
@@ -74,9 +71,10 @@ class SizeOptions:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        for name in ("vocabulary", "batch", "gpus"):
+        for name in ("batch", "gpus"):
             at_least(1, name, getattr(self, name))
-        at_least(1, "length", 1 if self.length is None else self.length)
+        for name in ("vocabulary", "length"):
+            at_least(1, name, 1 if getattr(self, name) is None else getattr(self, name))
         if self.gpu not in GPUS:
             raise unknown("device", self.gpu, GPUS)
         for name in ("tokens", "price"):
@@ -160,13 +158,11 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
 
 def _model_of_preset(options: SizeOptions, name: str) -> tuple[str, Any]:
     """The family and the model of a preset on the device "meta", with the sizes that data decides."""
-    family = models.preset(name).family
-    known = {**USUAL, **options.sizes}
-    decided = models.sizes_of_data(family)
+    preset = models.preset(name)
+    sizes = preset.all_sizes(options.vocabulary)
     for given in options.sizes:
-        one_of(f"size of {name} that data decides", given, decided)
-    sizes = {size: known.get(size, options.vocabulary) for size in decided}
-    return family, models.create(name, device="meta", **sizes)
+        one_of(f"size of {name} that data decides", given, sizes)
+    return preset.family, models.create(name, device="meta", **sizes | options.sizes)
 
 
 def _model_of_folder(options: SizeOptions, name: str) -> tuple[str, Any]:

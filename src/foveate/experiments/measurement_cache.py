@@ -11,7 +11,7 @@ from torch import nn
 from foveate.errors import UserError
 from foveate.experiments.comparison import conditions
 from foveate.files import read_json, written
-from foveate.training.hardware import wants_bfloat16
+from foveate.training.hardware import autocast_type
 
 
 def measure_once(
@@ -39,7 +39,7 @@ def measure_once(
 
 def training_conditions(model: nn.Module, device: str) -> str:
     """The conditions of this process, with the precision that `training` chooses for the model on a device."""
-    precision = "bfloat16" if wants_bfloat16("auto", model, torch.device(device)) else "float32"
+    precision = "bfloat16" if autocast_type("auto", model, torch.device(device)) else "float32"
     return f"{conditions(device)}, in {precision}"
 
 

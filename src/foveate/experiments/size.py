@@ -23,9 +23,6 @@ from foveate.models.vision.image_encoder import encoder_of
 from foveate.nn import StackConfig, WordEmbedding
 from foveate.training.parallel.plan import sliced_layers
 
-NEEDS_NUMBERS = ("hierarchical-autoencoder",)
-"""Families whose shapes depend on the numbers in their inputs, so that they are run and not only traced."""
-
 OPTIMIZER = 8
 """Bytes of AdamW's two moments for each parameter."""
 
@@ -72,7 +69,7 @@ def measure_size(model: nn.Module, batch: int, length: int, slices: int = 1) -> 
 
     What norms and dropout between split layers keep is counted for one of `slices` parts of the sequence.
     """
-    inputs, tokens = _inputs(model, batch, length)
+    inputs, tokens = example_inputs(model, batch, length)
     own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
     kept: dict[int, tuple[torch.UntypedStorage, int]] = {}
     with _on_slices(model) as on_slice:
@@ -155,8 +152,6 @@ def measure_config(
     A stack of many equal layers is counted with 2 and with 4 of them; each further one adds the same. Raises UserError
     as `measure_size` does.
     """
-    if family in NEEDS_NUMBERS:
-        return measure_size(models.build(family, config), batch, length, slices)
     model = model or _on_meta(family, config)
     layers = getattr(config, "layers", None)
     if not isinstance(layers, int) or layers <= 4 or layers % 2:
@@ -211,7 +206,7 @@ def _on_meta(family: str, config: Any) -> nn.Module:
         return models.build(family, config)
 
 
-def _inputs(model: nn.Module, batch: int, length: int) -> tuple[dict[str, Tensor], int]:
+def example_inputs(model: nn.Module, batch: int, length: int) -> tuple[dict[str, Tensor], int]:
     """Inputs of these sizes on the model's device, by the shapes in the annotations of its forward, and how many tokens
     or examples they are."""
     sizes, device = _dimensions(model, batch, length), next(model.parameters()).device

@@ -22,9 +22,22 @@ if TYPE_CHECKING:
 FAMILIES: Mapping[str, Family] = {row.name: row for kind in (text, vision, speech, multimodal) for row in kind.FAMILIES}
 """The row of each family."""
 
-COUNTED, VOCABULARY = {"classes": 2, "spellings": 2**14, "conditions": 1, "codes": 512, "side": 16, "points": 17}, 8000
-"""The sizes of data with which the parameters in the rows are counted, where a preset has none of its own; the others
-are vocabularies, of one size."""
+COUNTED = {
+    "classes": 2,
+    "spellings": 2**14,
+    "conditions": 1,
+    "codes": 512,
+    "side": 16,
+    "points": 17,
+    "bands": 80,
+    "frames": 1024,
+    "features": 64,
+    "actions": 8,
+}
+"""The sizes of data with which the parameters in the rows are counted, where a preset has none of its own."""
+
+VOCABULARY = 8000
+"""The size of a vocabulary, in the same way."""
 
 VOCABULARIES = {"vocabulary", "src_vocab", "tgt_vocab"}
 """The sizes of data that a tokenizer decides; public models have rows that no token has."""
@@ -64,6 +77,13 @@ class Preset:
         """The sizes of its paper's data, such as a vocabulary's, that it has unless other data decides; empty for a
         preset without a paper's data."""
         return dict(getattr(family_module(self.family), "SIZES", {}).get(self.name, {}))
+
+    def all_sizes(self, vocabulary: int | None = None) -> dict[str, int]:
+        """All sizes that data decides: its own, or those with which parameters are counted. A `vocabulary` is that of
+        every vocabulary."""
+        own = self.sizes
+        found = {name: own.get(name, COUNTED.get(name, VOCABULARY)) for name in sizes_of_data(self.family)}
+        return found if vocabulary is None else found | dict.fromkeys(VOCABULARIES & found.keys(), vocabulary)
 
     @property
     def training(self) -> dict[str, Any]:

@@ -33,6 +33,9 @@ def check_progress(progress: Progress, step: int, where: str) -> None:
         raise UserError(f"{where} is damaged: it is of step {progress.step:,}")
     if not (math.isfinite(progress.seconds) and progress.seconds >= 0):
         raise UserError(f"{where} is damaged: it took {progress.seconds} seconds")
+    scale = progress.loss_scale
+    if scale is not None and not (0 < scale.factor < math.inf and scale.steps >= 0):
+        raise UserError(f"{where} is damaged: its loss_scale is {scale.factor} for {scale.steps} steps")
     if progress.window and not {STEPS, WEIGHT, NORM, RATE} <= progress.window.keys():
         raise UserError(f"{where} is damaged: its window is not that of a row of metrics")
 

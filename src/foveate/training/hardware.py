@@ -86,13 +86,13 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def wants_bfloat16(precision: str, model: nn.Module, device: torch.device) -> bool:
-    """Returns whether matrix products are in bfloat16: by the setting, or for "auto" if it is faster."""
+def autocast_type(precision: str, model: nn.Module, device: torch.device) -> torch.dtype | None:
+    """The type of matrix products where it is not that of the weights: by the setting, or for "auto" bfloat16 if it is
+    faster."""
     if precision != "auto":
-        return precision == "bfloat16"
-    if is_accelerator(device):
-        return multiplies_bfloat16(device)
-    return _is_wide(model) and bfloat16_is_fast()
+        return {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(precision)
+    faster = multiplies_bfloat16(device) if is_accelerator(device) else _is_wide(model) and bfloat16_is_fast()
+    return torch.bfloat16 if faster else None
 
 
 def _is_wide(model: nn.Module) -> bool:

@@ -90,6 +90,8 @@ def train(
         settings, batches, lines = follow_size(settings, batches)
         checkpoints.settings, checkpoints.batches = settings, batches
         progress, resumed = checkpoints.resume(updater.placement, updater.optimizer)
+        if updater.loss_scale is not None:
+            updater.loss_scale = progress.loss_scale or updater.loss_scale
         _greet(console, progress, [*resumed, *lines])
         if begin is not None:
             processes.on_main(begin)
@@ -262,6 +264,7 @@ class _Run:
         if not between_rows:
             self.metrics_log.training(self.progress)
         self.progress.window = dict(self.metrics_log.window)
+        self.progress.loss_scale = self.updater.loss_scale
         self.checkpoints.save(self.placement, self.updater.optimizer, self.progress)
         self.metrics_log.pause()
 

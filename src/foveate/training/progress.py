@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
+from foveate.training.loss_scale import LossScale
 from foveate.training.settings import Training
 
 WARM = 0.1
@@ -36,6 +37,8 @@ class Progress:
     """Validations since the best one."""
     window: dict[str, float] = field(default_factory=dict)
     """The sums of the next row of `metrics.jsonl`, where a training was stopped between two rows."""
+    loss_scale: LossScale | None = None
+    """That of the next step, in float16."""
 
     def done(self, settings: Training) -> float:
         """The completed share of training, 0 to 1, by the nearest limit."""

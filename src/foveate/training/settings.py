@@ -95,9 +95,10 @@ class Training:
     rate_factors: Annotated[dict[str, float], PAIRS] = field(default_factory=dict)
     """What the learning rate is multiplied by in parts of the model, by their place in it: `stack 0.1 head 2`. Of
     several places that hold a weight, the longest one counts."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Precision of matrix products; weights stay in float32. Auto uses bfloat16 where it is faster: on GPUs that
-    support it, and on CPUs that support it for models of width 64 or more."""
+    support it, and on CPUs that support it for models of width 64 or more. Float16 is for GPUs without bfloat16: the
+    loss is scaled, and a step whose gradients overflow is computed again with half the scale."""
 
     validate_every: int = 500
     """Steps between two validations."""

@@ -11,7 +11,8 @@ from foveate.accelerator import read_numbers
 from foveate.contracts import Batch
 from foveate.errors import UserError
 from foveate.finite import NotFinite
-from foveate.training.hardware import choose_device, wants_bfloat16
+from foveate.training.hardware import autocast_type, choose_device
+from foveate.training.loss_scale import LossScale
 from foveate.training.moving_average import MovingAverage
 from foveate.training.objectives.objective import CrossEntropy, Loss, Objective
 from foveate.training.optimizers import FACTOR, optimizer
@@ -55,9 +56,11 @@ class Updater:
         self.objective = objective
         self.settings = settings
         self.optimizer = optimizer(self.placement.working, settings, self.device)
-        wanted = wants_bfloat16(settings.precision, model, self.device)
+        wanted = autocast_type(settings.precision, model, self.device)
         # What is faster was measured by each process; all of them compute in the same precision.
-        self.bfloat16 = self.processes.total([float(wanted)])[0] == self.processes.size
+        agreed = self.processes.total([float(wanted is not None)])[0] == self.processes.size
+        self.autocast_type = wanted if agreed else None
+        self.loss_scale = LossScale() if self.autocast_type is torch.float16 else None
 
     def __call__(self, group: list[Batch], rate: float, step: int) -> Update:
         """One step on the batches of `group`. The loss is divided by their weight.
@@ -65,10 +68,14 @@ class Updater:
         Raises NotFinite, without a change of weights, if a loss or the gradient is not finite.
         """
         weight = sum(batch.total_weight for batch in group)
-        losses = [self._backward(batch, max(weight, 1), number == len(group)) for number, batch in enumerate(group, 1)]
-        norm, *numbers = read_numbers([self._clip(), *(number for loss in losses for number in _numbers(loss))])
-        totals, sums = self._summed(losses, numbers, group, step)
+        totals, sums, norm = self._gradients(group, weight, step)
+        while self.loss_scale is not None and self.loss_scale.factor > 1 and _overflows(totals, norm):
+            self.optimizer.zero_grad()
+            self.loss_scale = self.loss_scale.after(overflow=True)
+            totals, sums, norm = self._gradients(group, weight, step)
         self._refuse_non_finite(group, totals, norm, step)
+        if self.loss_scale is not None:
+            self.loss_scale = self.loss_scale.after(overflow=False)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate * parameters[FACTOR]
         self.optimizer.step()
@@ -83,21 +90,31 @@ class Updater:
         if (name := self.placement.not_finite(self.processes)) is not None:
             raise NotFinite(f"step {step} stopped: '{name}' of the model is not finite any more")
 
+    def _gradients(self, group: list[Batch], weight: int, step: int) -> tuple[list[float], dict[str, float], float]:
+        """Compute the gradients of a step, clipped. Returns what `_summed` does, and their norm before."""
+        losses = [self._backward(batch, max(weight, 1), number == len(group)) for number, batch in enumerate(group, 1)]
+        norm, *numbers = read_numbers([self._clip(), *(number for loss in losses for number in _numbers(loss))])
+        return *self._summed(losses, numbers, group, step), norm
+
     def _backward(self, batch: Batch, weight: int, last: bool) -> Loss:
         batch = self.processes.share(batch).to(self.device)
         with self.placement.gradients_of(last):
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16):
+            with torch.autocast(self.device.type, self.autocast_type, enabled=self.autocast_type is not None):
                 output = self.placement(**batch.inputs)
             loss = self.objective(output, batch)
             if batch.padding:
                 loss = Loss(0 * loss.total, {name: 0 * value for name, value in loss.log.items()})
             # Gradients are averaged over groups of processes, but must be summed.
-            (loss.total * self.processes.groups / weight).backward()
+            scale = 1.0 if self.loss_scale is None else self.loss_scale.factor
+            (loss.total * self.processes.groups / weight * scale).backward()
         return Loss(loss.total.detach(), loss.log)
 
     def _clip(self) -> Tensor:
         parameters = list(self.placement.working.parameters())
-        norm = self.placement.norm([parameter.grad for parameter in parameters if parameter.grad is not None])
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        if self.loss_scale is not None:
+            torch._foreach_mul_(gradients, 1 / self.loss_scale.factor)
+        norm = self.placement.norm(gradients)
         if self.settings.clip is not None:
             self.placement.clip(parameters, self.settings.clip, norm)
         return norm
@@ -133,8 +150,13 @@ class Updater:
     @property
     def advice(self) -> str:
         """What may help against numbers that are not finite; REMEDIES may change when a training resumes."""
-        precision = " or precision float32" if self.bfloat16 else ""
+        precision = " or precision float32" if self.autocast_type is not None else ""
         return f"try a learning_rate below {self.settings.learning_rate:g}, a longer warmup{precision}"
+
+
+def _overflows(totals: list[float], norm: float) -> bool:
+    """Returns whether gradients are not finite, of losses that are."""
+    return not math.isfinite(norm) and all(map(math.isfinite, totals))
 
 
 def _numbers(loss: Loss) -> list[Tensor]:

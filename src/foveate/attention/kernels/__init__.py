@@ -12,7 +12,7 @@ from operator import attrgetter
 import torch
 
 from foveate.attention.call import Call
-from foveate.attention.kernels import blocked, chunks, eager, points, rows, sdpa
+from foveate.attention.kernels import blocked, chunks, eager, flex, points, rows, sdpa
 from foveate.attention.kernels.precision import in_half, in_single_precision
 from foveate.attention.points import PointScore
 from foveate.attention.selection import Attended, Soft
@@ -37,6 +37,7 @@ NEEDS = {
     "score": "a score that is not a dot product",
     "points": "points of feature maps",
     "hidden places": "points of feature maps with a mask",
+    "pairs": "a mask of positions other than the causal one, or a bias of them, on a device that compiles attention",
     "selection": "a selection other than soft",
     "sums": "linear attention to many keys or from a state, without bias or dropout, its mask causal or of keys",
     "kept weights": "a selection with a state, or with weights that do not follow from the scores",
@@ -68,7 +69,10 @@ class Kernel:
 
 TABLE = (
     Kernel("few", in_single_precision(eager.attend), frozenset({"bias", "value width", "log-sum-exp", "large"})),
-    Kernel("sdpa", in_single_precision(sdpa.attend), frozenset({"many", "bias", "log-sum-exp", "large"})),
+    Kernel(
+        "flex", flex.attend, frozenset({"pairs", "many", "bias", "value width", "large"}), only=frozenset({"pairs"})
+    ),
+    Kernel("sdpa", in_single_precision(sdpa.attend), frozenset({"many", "pairs", "bias", "log-sum-exp", "large"})),
     Kernel(
         "points",
         points.attend,
@@ -103,6 +107,7 @@ def needs(call: Call) -> set[str]:
         "points": isinstance(call.score, PointScore),
         "hidden places": isinstance(call.score, PointScore) and call.mask is not None,
         "score": call.score.scale(call.queries.shape[-1]) is None,
+        "pairs": (call.mask is not None or call.bias is not None) and flex.serves(call),
         "selection": other,
         "kept weights": other and (call.select.keeps_weights or call.state is not None),
         "sums": other and (not few or call.state is not None) and chunks.serves(call),

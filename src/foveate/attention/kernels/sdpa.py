@@ -29,10 +29,10 @@ FEW = 128
 
 
 def attend(call: Call) -> Attended:
-    call = _in_the_type_of_autocast(call)
+    call = in_the_type_of_autocast(call)
     leading = call.leading
     parts = (call.queries, call.keys, call.values)
-    queries, keys, values = (_four(part.expand(*leading, *part.shape[-2:]), leading) for part in parts)
+    queries, keys, values = (in_four_dimensions(part.expand(*leading, *part.shape[-2:]), leading) for part in parts)
     if call.mask is None and call.bias is None:
         output, log_sum_exp = _fused(call, queries, keys, values)
     elif call.bias is None and call.mask == Causal(0):
@@ -46,7 +46,7 @@ def attend(call: Call) -> Attended:
     return Attended(output, None if log_sum_exp is None else log_sum_exp.reshape(output.shape[:-1]))
 
 
-def _in_the_type_of_autocast(call: Call) -> Call:
+def in_the_type_of_autocast(call: Call) -> Call:
     """The call with queries, keys and values in the type of autocast, for a function that runs without autocast."""
     if not _autocasts(call.queries.device):
         return call
@@ -173,9 +173,9 @@ def _mask(call: Call, rows: range, columns: range) -> Tensor:
         # Half precision would round a bias that grows with the distance. GPU kernels require the type of the queries.
         exact = torch.promote_types(call.queries.dtype, torch.float32) if device.type == "cpu" else call.queries.dtype
         numbers = _at_full_length(numbers.to(exact), columns)
-        return _four(numbers if allowed is None else numbers.masked_fill(~allowed, -torch.inf), leading)
+        return in_four_dimensions(numbers if allowed is None else numbers.masked_fill(~allowed, -torch.inf), leading)
     assert allowed is not None
-    return _four(_at_full_length(allowed, columns), leading)
+    return in_four_dimensions(_at_full_length(allowed, columns), leading)
 
 
 def _at_full_length(tensor: Tensor, columns: range) -> Tensor:
@@ -185,7 +185,7 @@ def _at_full_length(tensor: Tensor, columns: range) -> Tensor:
     return tensor.expand(*tensor.shape[:-1], len(columns)).contiguous()
 
 
-def _four(tensor: Tensor, leading: torch.Size) -> Tensor:
+def in_four_dimensions(tensor: Tensor, leading: torch.Size) -> Tensor:
     """Reshapes to (batch, heads, rows, columns): the first leading dimension, then all others merged into one.
 
     Broadcast dimensions stay 1 if possible, so that a mask is not copied for each head. The fused kernel requires a

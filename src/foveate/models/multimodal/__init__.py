@@ -27,20 +27,20 @@ FAMILIES = (
         "darqn",
         "foveate.models.multimodal.darqn",
         {
-            "darqn": (5_272_224, "Three convolutions, a grid of 7 x 7, an LSTM of 256 (Sorokin et al. 2015)"),
+            "darqn": (3_218_280, "Three convolutions, a grid of 7 x 7, an LSTM of 256 (Sorokin et al. 2015)"),
             "darqn-tiny": (
-                1_685_360,
+                910_136,
                 "DARQN for views of 7 x 7 tiles of 8 pixels, each a place of the grid with its coordinates",
             ),
-            "darqn-symbols": (1_886_272, "DARQN for views of 7 x 7 symbols, with four glimpses in each step"),
+            "darqn-symbols": (1_111_048, "DARQN for views of 7 x 7 symbols, with four glimpses in each step"),
         },
     ),
     Family(
         "mdarqn",
         "foveate.models.multimodal.mdarqn",
         {
-            "mdarqn": (10_544_448, "Two DARQNs, one of grey and one of depth images (Qureshi et al. 2017)"),
-            "mdarqn-tiny": (3_358_432, "Two DARQNs for grey and depth views of 7 x 7 tiles of 8 pixels"),
+            "mdarqn": (6_436_560, "Two DARQNs, one of grey and one of depth images (Qureshi et al. 2017)"),
+            "mdarqn-tiny": (1_807_984, "Two DARQNs for grey and depth views of 7 x 7 tiles of 8 pixels"),
         },
     ),
     Family(
@@ -127,8 +127,8 @@ FAMILIES = (
         "walker",
         "foveate.models.multimodal.walker",
         {
-            "walker": (2_870_800, "Bidirectional LSTM, multi-level aligner, LSTMs of 100 (Mei et al. 2016)"),
-            "walker-tiny": (1_267_328, "The walker with LSTMs of 48"),
+            "walker": (1_270_008, "Bidirectional LSTM, multi-level aligner, LSTMs of 100 (Mei et al. 2016)"),
+            "walker-tiny": (494_792, "The walker with LSTMs of 48"),
         },
     ),
 )

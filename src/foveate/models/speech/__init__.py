@@ -17,7 +17,7 @@ FAMILIES = (
                 "12 layers, width 768, patches of 16 x 16 with a stride of 10 (Gong et al. 2021)",
             ),
             "audio-transformer-tiny": (
-                128_802_690,
+                966_530,
                 "4 layers, width 128, patches of 8 x 8 without overlap: for short sounds",
             ),
         },
@@ -31,7 +31,7 @@ FAMILIES = (
                 "4 bidirectional LSTMs of width 512, 3 of them pyramidal, and a speller of 2 (Chan et al. 2016)",
             ),
             "las-tiny": (
-                7_249_664,
+                3_194_624,
                 "The same with width 128, 2 pyramidal layers, a speller of 1 and CTC: for short phrases",
             ),
         },
@@ -44,7 +44,7 @@ FAMILIES = (
                 29_536_256,
                 "12+6 blocks, width 256, 4 heads: the small model of S2T, for LibriSpeech",
             ),
-            "speech-transformer-tiny": (13_783_104, "4+2 blocks, width 128, 4 heads, CTC: for short phrases"),
+            "speech-transformer-tiny": (3_645_504, "4+2 blocks, width 128, 4 heads, CTC: for short phrases"),
         },
     ),
     Family(

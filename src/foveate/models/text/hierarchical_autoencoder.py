@@ -82,8 +82,9 @@ class HierarchicalAutoencoder(nn.Module):
         sentences, state = self._read(source, source_lengths, paragraphs, paragraph_lengths)
         before = torch.cat([torch.zeros_like(sentences[:, :1]), sentences[:, :-1]], 1)
         planned, _ = self.planner(before, state)
-        real = torch.arange(paragraphs.shape[1], device=source.device) < paragraph_lengths[:, None]
-        return Output(self.writer(planned[real], target))
+        padded = torch.arange(paragraphs.shape[1], device=source.device) >= paragraph_lengths[:, None]
+        in_order = padded.flatten().long().argsort(stable=True)[: len(target)]  # a mask of places would be read
+        return Output(self.writer(planned.flatten(0, 1)[in_order], target))
 
     def vectors(
         self,
