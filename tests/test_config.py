@@ -28,15 +28,15 @@ class Outer:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"steps": True}, "here: steps is True, but must be int"),
-        ({"share": False}, "here: share is False, but must be float"),
-        ({"sizes": [3, True]}, "here: sizes is True, but must be int"),
-        ({"mean": [True, 1]}, "here: mean is True, but must be float"),
+        ({"steps": True}, "here: steps is True, but must be a whole number"),
+        ({"share": False}, "here: share is False, but must be a number"),
+        ({"sizes": [3, True]}, "here: sizes is True, but must be a whole number"),
+        ({"mean": [True, 1]}, "here: mean is True, but must be a number"),
         ({"mean": [1, 2, 3]}, "here: mean is .*, but must be"),
-        ({"counts": {"a": True}}, "here: counts.a is True, but must be float"),
-        ({"inner": {"width": True}}, "here: inner.width is True, but must be int"),
+        ({"counts": {"a": True}}, "here: counts.a is True, but must be a number"),
+        ({"inner": {"width": True}}, "here: inner.width is True, but must be a whole number"),
         ({"inner": {"width": 10**400}}, "here: inner.width is a number of more than 30 digits, but must be below"),
-        ({"steps": "x" * 999}, r"here: steps is .x{59}…, but must be int . None"),
+        ({"steps": "x" * 999}, r"here: steps is .x{59}…, but must be a whole number"),
     ],
 )
 def test_what_is_no_number(values: dict[str, Any], message: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import dacite
@@ -123,10 +123,24 @@ HOOKS: dict[type[Any], Callable[[Any], Any]] = {float: _number, Path: _path, tup
 """JSON and TOML know no tuples and no paths, and write 1 for 1.0; one file needs no list."""
 
 
+_TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "a path"}
+"""What values of a type are called in errors."""
+
+
 def _describe_type(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return " or ".join(map(repr, get_args(kind)))
-    return kind.__name__ if isinstance(kind, type) else str(kind)
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _describe_type(parts[0])
+    if origin is Literal:
+        return " or ".join(map(repr, parts))
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(_describe_type(part) for part in parts if part is not NoneType))
+    outer = origin or kind
+    if outer in _TYPES or not isinstance(outer, type):
+        return _TYPES.get(outer, str(kind))
+    if issubclass(outer, list | tuple):
+        return "a list"
+    return "a table of fields" if is_dataclass(outer) or issubclass(outer, Mapping) else outer.__name__
 
 
 def _unknown_field(name: str, kind: Any, where: str) -> UserError:

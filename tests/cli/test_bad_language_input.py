@@ -119,8 +119,8 @@ def test_a_tokenizer_with_more_tokens_than_embeddings(gpt2: Path, filler: Path, 
     ("named", "message"),
     [
         (["FooLM"], "{} is a FooLM; foveate runs "),
-        ("FooLM", "{}/config.json: architectures is 'FooLM', but must be tuple"),
-        ([5], "{}/config.json: architectures is (5,), but must be tuple"),
+        ("FooLM", "{}/config.json: architectures is 'FooLM', but must be a list"),
+        ([5], "{}/config.json: architectures is (5,), but must be a list"),
     ],
 )
 def test_architectures(kind: str, named: object, message: str, request: pytest.FixtureRequest, fails: Fails) -> None:

@@ -21,7 +21,7 @@ def test_true_is_no_coordinate(tmp_path: Path) -> None:
         "annotations": [{"image_id": 1, "category_id": 1, "bbox": [1, True, 3, 4]}],
     }
     (tmp_path / "a.json").write_text(json.dumps(table))
-    with pytest.raises(UserError, match=r"annotations\[0\]: bbox is True, but must be float"):
+    with pytest.raises(UserError, match=r"annotations\[0\]: bbox is True, but must be a number"):
         boxed_images(tmp_path / "a.json")
 
 

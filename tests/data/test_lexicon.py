@@ -93,7 +93,7 @@ def test_a_lexicon_comes_back_from_its_file(lexicon, tmp_path):
     [
         ("{", "is damaged: Expecting property name"),
         (json.dumps({"words": {}, "repeated": 0}), 'missing value for field "tags"'),
-        (json.dumps({"words": {}, "repeated": "2", "tags": []}), "repeated is '2', but must be int"),
+        (json.dumps({"words": {}, "repeated": "2", "tags": []}), "repeated is '2', but must be a whole number"),
     ],
 )
 def test_damaged_files(tmp_path, content, complaint):

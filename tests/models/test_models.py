@@ -134,7 +134,7 @@ def test_create_fills_and_replaces_fields() -> None:
             lambda: foveate.create("rnn", cell="lsmt", **VOCABULARIES),
             "rnn: cell is 'lsmt', but must be 'lstm' or 'gru' or 'vanilla'",
         ),
-        (lambda: foveate.create("rnn", width="12", **VOCABULARIES), "rnn: width is '12', but must be int"),
+        (lambda: foveate.create("rnn", width="12", **VOCABULARIES), "rnn: width is '12', but must be a whole number"),
         (
             lambda: foveate.create("cnn-tiny", classes=5, blocks=(2, 0, 1)),
             "blocks is 0, but must be at least 1",

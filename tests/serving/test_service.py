@@ -86,7 +86,7 @@ def test_options(client: Client, skill: Skill) -> None:
         ({"input": "a", "options": []}, 400, "options must be"),
         ({"input": "a", "more": 1}, 400, "the request has more"),
         ({"input": "a", "options": {"topp": 2}}, 422, "unknown option 'topp'; did you mean top"),
-        ({"input": "a", "options": {"top": "2"}}, 422, "top is '2', but must be int"),
+        ({"input": "a", "options": {"top": "2"}}, 422, "top is '2', but must be a whole number"),
         ({"input": "a", "options": {"top": True}}, 422, "top is True"),
         ({"input": "a", "options": {"top": 10**9}}, 422, "4,096 at most"),
         ({"input": "a", "options": {"top": -1}}, 422, "top"),

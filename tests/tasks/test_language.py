@@ -187,8 +187,8 @@ def test_words_and_characters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("conditions", "message"),
     [
-        (5, r"conditions is 5, but must be tuple"),
-        ([1, 2], r"conditions is .*1, 2.*, but must be tuple"),
+        (5, r"conditions is 5, but must be a list"),
+        ([1, 2], r"conditions is .*1, 2.*, but must be a list"),
         (["a", "b", "c"], None),
     ],
 )

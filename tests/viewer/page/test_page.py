@@ -193,7 +193,7 @@ def damaged(change: Callable[[dict], None]) -> str:
     [
         (lambda head: head.update(format="foveate/page/9"), "has the format 'foveate/page/9'"),
         (lambda head: head.update(run="this"), "unknown field in the page 'run'"),
-        (lambda head: head["sites"][0].update(heads="2"), "heads is '2', but must be int"),
+        (lambda head: head["sites"][0].update(heads="2"), "heads is '2', but must be a whole number"),
         (lambda head: head["sites"][0].update(heads=10**9), "cannot have the shape"),
         (lambda head: head["sites"][0].update(kept=-1), "cannot have the shape"),
         (lambda head: head["sites"][0].update(heads=-1, kept=-3), "cannot have the shape"),
