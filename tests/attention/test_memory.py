@@ -175,6 +175,22 @@ def test_crop_forgets_the_end(gradients: bool) -> None:
     assert torch.equal(seen, copied)
 
 
+def test_crop_that_reuses_its_room() -> None:
+    """What nobody reads any more is written over, without a copy of the rest; to drop nothing does nothing."""
+    (k, v), (other_k, other_v) = parts(), parts()
+    with torch.no_grad():
+        memory = Memory(k[:, :, :5], v[:, :, :5], ScaledDot())
+        memory.append(k[:, :, 5:6], v[:, :, 5:6])
+        place = memory.keys.data_ptr()
+        memory.crop(6)
+        memory.append(k[:, :, 6:], v[:, :, 6:])
+        memory.crop(4, reuse=True)
+        memory.append(other_k[:, :, :2], other_v[:, :, :2])
+    assert memory.keys.data_ptr() == place
+    assert torch.equal(memory.keys, torch.cat([k[:, :, :4], other_k[:, :, :2]], 2))
+    assert torch.equal(memory.values, torch.cat([v[:, :, :4], other_v[:, :, :2]], 2))
+
+
 @pytest.mark.parametrize("length", [-1, S + 1])
 def test_crop_to_what_is_not_there(length: int) -> None:
     memory = Memory(*parts(), ScaledDot())

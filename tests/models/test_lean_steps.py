@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -11,11 +12,12 @@ from torch import Tensor, nn
 from variants import ELSEWHERE, PRESETS, Variant
 
 import foveate
+from foveate.attention import HardCapped, ScaledDot, SoftCapped
 from foveate.decoding.beam_sources import BeamSources
 from foveate.inference import lean
 from foveate.inference.lean import lean_copy
 from foveate.models.text.causal_language_model import CausalLanguageModel
-from foveate.nn import DecoderStack
+from foveate.nn import DecoderStack, MultiHeadAttention
 from foveate.sight import Knock
 
 OWN_STEPS = {"gopher-280b"}
@@ -111,3 +113,11 @@ def test_a_copy_shares_what_it_steps_with() -> None:
     second = copy.deepcopy(first)
     with torch.inference_mode():
         assert torch.equal(texts(second), texts(first))
+
+
+def test_scores_of_another_kind_take_their_own_steps() -> None:
+    """Also those of a subclass of a known score."""
+    for score, known in ((SoftCapped(ScaledDot(), 2.0), True), (HardCapped(ScaledDot(), 2.0), False)):
+        layer = MultiHeadAttention(12, 3, score=score)
+        with nullcontext() if known else pytest.raises(lean._UnknownPart):
+            assert lean.scoring(layer)[1] == 2.0

@@ -250,16 +250,17 @@ def test_answers_in_a_file(trained: Trained, run: Command, tmp_path: Path) -> No
 
 
 def test_inputs_of_a_table(trained: Trained, run: Command, tmp_path: Path) -> None:
-    """A table is read by its header, among other columns, of which the user may name some; an input of two parts stands
-    in two of them."""
+    """A table is read by its header, among other columns; an input of two parts stands in two of them. The user names a
+    column that has another title."""
     columns = trained.skill.processor.reads.columns
     given = [one for one in trained.inputs if one.count("\t") == len(columns) - 1]
     assert given or len(columns) > 1
     with (tmp_path / "inputs.csv").open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
-        table.writerow(["number", "Ours", *(column.name for column in columns[1:])])
+        table.writerow(["number", *(["Ours"] if len(columns) == 1 else [column.name for column in columns])])
         table.writerows([number, *one.split("\t")] for number, one in enumerate(given))
-    table_of_them = ("--file", "inputs.csv", "--columns", f"{columns[0].key}=Ours")
+    named = ("--columns", f"{columns[0].key}=Ours") if len(columns) == 1 else ()
+    table_of_them = ("--file", "inputs.csv", *named)
     asked = [run("run", *way, "--json", *trained.made.flags) for way in (table_of_them, given)]
     assert [json.loads(line)["input"] for line in asked[0].lines] == [
         json.loads(line)["input"] for line in asked[1].lines

@@ -170,17 +170,20 @@ def test_the_loss_scale_is_that_of_torch(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_float16_computes_a_step_again_whose_gradients_overflow() -> None:
     """A factor of 2 ** 40 is above what float16 holds: it is halved until gradients are finite."""
     batch = TinyBatches().batch(0, 1)
-    exact, _ = stepped([batch], precision="float32")
-    model = TinyModel()
+    exact, expected = stepped([batch], precision="float32")
+    model, before = TinyModel(), TinyModel()
     model.dropout.p = 0.0
     updater = Updater(model, CrossEntropy(0.1), Training(device="cpu", precision="float16"))
     updater.loss_scale = LossScale(2.0**40)
     update = updater([batch], 0.01, 1)
-    assert 0 < update.gradient_norm < torch.inf
+    assert update.gradient_norm == pytest.approx(expected, rel=5e-3)
     assert 1 < updater.loss_scale.factor < 2.0**30
     assert updater.loss_scale.steps == 1
-    for one, other in zip(model.parameters(), exact.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=0.021)  # a step of AdamW changes a number by 0.01 at most
+    change, right = (
+        torch.cat([(one - other).flatten() for one, other in zip(each.parameters(), before.parameters(), strict=True)])
+        for each in (model, exact)
+    )
+    assert torch.cosine_similarity(change, right, 0) > 0.9  # tiny gradients, whose sign turns, make steps as large
     model.hidden.weight.register_hook(lambda gradient: gradient * torch.inf)
     with pytest.raises(UserError, match=r"the norm of the gradient is (nan|inf)"):
         updater([batch], 0.01, 2)

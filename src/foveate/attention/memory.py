@@ -117,12 +117,14 @@ class Memory:
         found._keys, found._values = self._keys.repeated(rows), self._values.repeated(rows)
         return found
 
-    def crop(self, length: int) -> None:
-        """Keep only the first `length` keys."""
+    def crop(self, length: int, reuse: bool = False) -> None:
+        """Keep only the first `length` keys. With `reuse`, later ones are written over those that are dropped: where
+        nobody reads what `keys` and `values` were before."""
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot crop a memory of {self.length} keys to {length}")
-        self._keys.crop(length)
-        self._values.crop(length)
+        if length < self.length:
+            self._keys.crop(length, reuse)
+            self._values.crop(length, reuse)
 
 
 def unequal_lengths(k: Tensor, v: Tensor) -> ValueError:
@@ -209,7 +211,8 @@ class _Store:
                 part.index_copy_(1, moved, part.index_select(1, came_from))
             self._rows = slice(len(rows))
 
-    def crop(self, length: int) -> None:
-        # No longer owned: later keys must not overwrite what a caller or a recording may still read.
-        self._hold(self.filled[..., :length, :], own=False)
+    def crop(self, length: int, reuse: bool) -> None:
+        if not (reuse and self._own):
+            # No longer owned: later keys must not overwrite what a caller or a recording may still read.
+            self._hold(self.filled[..., :length, :], own=False)
         self.length = length

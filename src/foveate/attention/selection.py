@@ -155,7 +155,8 @@ class Selection(ABC):
 
 
 class Weighing(Selection):
-    """The mean of all values, with weights that are made of the scores of each query by themselves."""
+    """The mean of all values, with weights that are made of the scores: of each query by themselves, unless
+    `reads_queries`, `joins_heads` or `earlier` says otherwise."""
 
     def for_queries(self, queries: Float[Tensor, "... T P"]) -> "Weighing":
         return self

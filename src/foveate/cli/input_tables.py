@@ -23,7 +23,8 @@ def read_inputs(path: Path, skill: Any, titles: Sequence[str] = ()) -> Iterator[
     columns = skill.processor.reads.columns
     keys = {column.key for column in columns}
     learned = check_columns(getattr(skill.recipe.examples, "columns", ()))
-    with naming_columns(titles or [f"{key}={title}" for key, title in learned.items() if key in keys]):
+    named = {key: title for key, title in learned.items() if key in keys} | check_columns(titles)
+    with naming_columns([f"{key}={title}" for key, title in named.items()]):
         rows = DataTable(path, columns, empty_cells=True)
     for row in rows:
         cells = () if row is None else row.cells

@@ -17,6 +17,7 @@ from foveate.cli.input_tables import read_inputs
 from foveate.cli.json_answers import answer_as_json, check_answers_file, write_answers
 from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
+from foveate.data.table.formats import format_of
 from foveate.data.text.files import read_lines
 from foveate.data.tokens.chat import Message
 from foveate.errors import UserError, one_line, printable, quoted
@@ -75,6 +76,8 @@ def main(arguments: Sequence[str]) -> None:
     asked = parse_with_task(Run, arguments, "run")
     if asked.text and asked.file is not None:
         raise UserError(f"both sentences and the file {asked.file} are given; choose one")
+    if asked.columns and (asked.file is None or format_of(asked.file) == "tabs"):
+        raise UserError("--columns names the columns of a table: give a .csv, .jsonl or .parquet file by --file")
     if asked.picture is not None:
         check_extension(asked.picture)
         check_place(asked.picture)

@@ -170,8 +170,8 @@ def _model_of_folder(options: SizeOptions, name: str) -> tuple[str, Any]:
     if not is_model(name):
         raise unknown("preset, and no folder of a model,", name, models.presets())
     folder = locate(name, lambda line: print(line, file=sys.stderr))
-    if options.sizes:
-        raise UserError("--sizes are for presets: a folder has sizes of its own")
+    if options.sizes or options.vocabulary is not None:
+        raise UserError("--sizes and --vocabulary are for presets: a folder has sizes of its own")
     family, config = read_model_config(folder)
     with torch.device("meta"):
         return family, models.build(family, config)

@@ -67,7 +67,7 @@ def decode_all(
 
 def _one_by_one(inputs: dict[str, Tensor], settings: Decoding) -> bool:
     autocasts = torch.is_autocast_enabled(next(iter(inputs.values())).device.type)
-    return autocasts or settings.method == "sample" or hooks.interceptor is not None
+    return autocasts or settings.draws or hooks.interceptor is not None
 
 
 def _decode_at_once(

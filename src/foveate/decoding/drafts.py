@@ -3,7 +3,8 @@
 A text that repeats itself, or its prompt, goes on as it went on before: a summary, an edited program, an answer that
 quotes (prompt lookup, Saxena 2023). A model reads five tokens in little more time than one, since most of the time is
 that of reading its weights. What it would not have written itself is dropped (Leviathan et al. 2023,
-https://arxiv.org/abs/2211.17192), so that the text is that of greedy search.
+https://arxiv.org/abs/2211.17192), so that the text is that of greedy search, but for the rounding of what is read
+together.
 """
 
 from collections.abc import Sequence
@@ -68,7 +69,8 @@ class Drafts:
         place = self._after.get(tuple(self._tokens[-RUN:]))
         if place is None or self._rest > 0:
             return []
-        return self._tokens[place : place + min(self._size, most)]
+        after = self._tokens[place:]  # where the text repeats itself at once, the guess does so too
+        return [after[number % len(after)] for number in range(max(0, min(self._size, most)))]
 
     def learn(self, drafted: int, right: int) -> None:
         """Take note of how many tokens of a guess were right."""

@@ -73,11 +73,7 @@ def generate(
         return written
     while True:
         tokens = choose(logits.float(), seen, settings, generator)
-        # Both are read together: numbers below 2**24 are exact in single precision.
-        chosen, nats = torch.stack([tokens.float(), log_probs(logits, tokens[:, None])[:, 0]]).tolist()
-        if any(map(math.isnan, nats)):
-            raise not_a_number("in decoding")
-        found = zip(rows, map(int, chosen), nats, strict=True)
+        found = zip(rows, *_read(tokens, logits), strict=True)
         stay = [place for place, (row, token, log_prob) in enumerate(found) if append(row, token, log_prob)]
         if not stay:
             return written
@@ -91,10 +87,19 @@ def generate(
         logits = model.step(tokens, state)
 
 
+def _read(tokens: Int[Tensor, "R"], logits: Float[Tensor, "R N"]) -> tuple[list[int], list[float]]:
+    """Tokens and their log-probabilities, on the CPU. Raises UserError for one that is not a number."""
+    # Both are read together: numbers below 2**24 are exact in single precision.
+    chosen, nats = torch.stack([tokens.float(), log_probs(logits, tokens[:, None])[:, 0]]).tolist()
+    if any(map(math.isnan, nats)):
+        raise not_a_number("in decoding")
+    return [*map(int, chosen)], nats
+
+
 def _is_drafted(model: Generator, state: State, settings: Decoding) -> bool:
     """Returns whether the next tokens may be guessed: by greedy search, where tokens that are read together are read as
     if alone, and unless somebody looks at the single steps."""
-    if not (choice_is_greedy(settings) and isinstance(model, DraftReader) and isinstance(state, DraftedState)):
+    if settings.draws or not (isinstance(model, DraftReader) and isinstance(state, DraftedState)):
         return False
     parts: Iterable[object] = model.modules() if isinstance(model, nn.Module) else ()
     apart = not any(getattr(part, "depends_on_batch", False) for part in parts)
@@ -114,19 +119,16 @@ def _write_drafted(
     guess: list[int] = []
     while True:
         # The token after what was read, and after each token of the guess that the model would have written.
-        tokens = likeliest(logits.float())
-        chosen, nats = torch.stack([tokens.float(), log_probs(logits, tokens[:, None])[:, 0]]).tolist()
-        if any(map(math.isnan, nats)):
-            raise not_a_number("in decoding")
+        chosen, nats = _read(likeliest(logits.float()), logits)
         right = next((place for place, token in enumerate(guess) if token != chosen[place]), len(guess))
-        for token, log_prob in zip(map(int, chosen[: right + 1]), nats, strict=False):
+        for token, log_prob in zip(chosen[: right + 1], nats, strict=False):
             if not append(0, token, log_prob):
                 return
             drafts.append(token)
         drafts.learn(len(guess), right)
         state.crop(len(guess) - right)
         guess = drafts.guess(int(min(MOST, left() - 1)))
-        logits = model.steps(torch.tensor([[int(chosen[right]), *guess]], device=logits.device), state)[0]
+        logits = model.steps(torch.tensor([[chosen[right], *guess]], device=logits.device), state)[0]
 
 
 def _most(settings: Decoding, length: int) -> int:
@@ -156,11 +158,6 @@ def _mark_prompts(prompts: Sequence[Sequence[int]], logits: Float[Tensor, "R N"]
     return seen
 
 
-def choice_is_greedy(settings: Decoding) -> bool:
-    """Returns whether the likeliest token is chosen."""
-    return settings.method != "sample" or not settings.temperature
-
-
 def choose(
     logits: Float[Tensor, "R N"],
     seen: Bool[Tensor, "R N"] | None,
@@ -170,7 +167,7 @@ def choose(
     """The next token of each row. `seen` marks the tokens that a row's text has."""
     if seen is not None:
         logits = penalize(logits, seen, settings.repetition_penalty)
-    if not choice_is_greedy(settings):
+    if settings.draws:
         found: Int[Tensor, "R"] = draw(
             logits, settings.temperature, settings.top_k, settings.top_p, settings.min_p, generator
         )

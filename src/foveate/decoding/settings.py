@@ -64,6 +64,11 @@ class Decoding:
     """Greedy search and sampling: above 1, tokens that the text already has become less likely (Keskar et al. 2019)."""
 
     @property
+    def draws(self) -> bool:
+        """Whether tokens are drawn by chance."""
+        return self.method == "sample" and bool(self.temperature)
+
+    @property
     def beam_arguments(self) -> tuple[int, int, float, float | None, float | None, float | None]:
         """The arguments of `beam`, in order, but for the last ones."""
         return self.width, self.n_best, self.length_penalty, self.patience, self.growth, self.threshold

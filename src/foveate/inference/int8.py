@@ -19,7 +19,7 @@ class Int8Linear(PackedLayer, LinearProduct):
     sums of whole numbers. Input and output are of single precision."""
 
     depends_on_batch = True
-    """Whether a row of the output hangs on the other rows of the input, by more than the order of sums."""
+    """Whether a row of the output depends on the other rows of the input, by more than the order of sums."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()

@@ -269,7 +269,7 @@ def scoring(layer: MultiHeadAttention) -> tuple[float, float | None]:
     if type(layer.select) is not Soft or layer.select.sinks is not None or layer.gate is not None:
         raise _UnknownPart
     score, cap = layer.score, None
-    if isinstance(score, SoftCapped):
+    if type(score) is SoftCapped:
         cap = score.cap
         score = score.score
     if type(score) not in (Dot, ScaledDot):

@@ -27,7 +27,7 @@ class ScoredMemory(Memory):
         found.scores = None if self.scores is None else self.scores.expand(rows, -1, -1, -1)
         return found
 
-    def crop(self, length: int) -> None:
+    def crop(self, length: int, reuse: bool = False) -> None:
         raise ValueError("the scores of earlier queries are not kept: a memory of them cannot be cropped")
 
 

@@ -113,7 +113,7 @@ class Updater:
         parameters = list(self.placement.working.parameters())
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         if self.loss_scale is not None:
-            torch._foreach_mul_(gradients, 1 / self.loss_scale.factor)
+            self.placement.scale(gradients, 1 / self.loss_scale.factor)
         norm = self.placement.norm(gradients)
         if self.settings.clip is not None:
             self.placement.clip(parameters, self.settings.clip, norm)

@@ -99,6 +99,14 @@ def test_another_request_is_refused(served: Serve, removed: object) -> None:
     assert answer.json == {"message": f"removed must be at most 4096 {told}"}
 
 
+def test_many_weights(served: Serve) -> None:
+    """Each is counted once, and there is a bound."""
+    client = served()
+    assert client.get(looked(client, [["layers.0", 1, 3, 2]] * 4096)).status == 200
+    answer = client("POST", "/looks", {"text": TEXT, "removed": [["layers.0", 1, 3, key] for key in range(65)]})
+    assert (answer.status, answer.json) == (400, {"message": "at most 64 single weights can be removed at once"})
+
+
 def test_a_text_that_is_written_is_not_changed(served: Serve) -> None:
     """The change is closed before anything else is asked of the model."""
     client = served()

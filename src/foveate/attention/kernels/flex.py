@@ -1,8 +1,9 @@
 """Dot-product attention by torch's FlexAttention, for masks and biases of positions on a device that compiles it.
 
-Blocks that a mask hides take no time, and the numbers of a bias are never written. The kernel is compiled once for each
-kind of mask and bias, and not again for other lengths. On a CPU torch has it without gradients alone, and no faster:
-there it serves the tests, uncompiled. Not yet run on a real device.
+Blocks that a mask hides take no time, and the numbers of a bias are never written. The kernel is compiled for each kind
+of mask and bias; torch compiles at most eight of them (`torch._dynamo.config.recompile_limit`), and computes further
+ones uncompiled, with all scores. On a CPU torch has only its forward pass, and no faster: there it serves the tests,
+uncompiled. Not yet run on a real device.
 """
 
 from collections.abc import Callable
@@ -24,6 +25,8 @@ from foveate.attention.selection import Attended, Soft
 SIDE = 128
 """Queries and keys of a block; with fewer of either the kernel has nothing to leave out."""
 
+TYPES = (torch.float32, torch.float16, torch.bfloat16)
+
 LEAST_WIDTH = 16
 """Numbers of a head that the units for matrix products need at least."""
 
@@ -31,7 +34,9 @@ LEAST_WIDTH = 16
 def serves(call: Call) -> bool:
     """Returns whether a call is for this kernel: a dot product with a mask or bias of positions that the fused kernel
     does not know itself."""
-    if not compiles_attention(call.queries.device.type) or call.full or call.dropout:
+    if call.queries.dtype not in TYPES or call.full or call.dropout:
+        return False
+    if not compiles_attention(call.queries.device.type):
         return False
     if call.scale is None or not isinstance(call.select, Soft) or call.select.sinks is not None:
         return False
@@ -82,7 +87,7 @@ def _changed_score(bias: Bias | None, paddings: Any) -> Callable[..., Tensor]:
 
 @lru_cache(maxsize=32)
 def block_mask(mask: Mask, queries: int, keys: int, device: torch.device) -> Any:
-    """The blocks of a mask of positions that are seen in part and as a whole, in memory linear in T and S.
+    """The blocks of a mask of positions that are seen in part and as a whole: a number for each pair of blocks.
 
     All layers of a model share them.
     """

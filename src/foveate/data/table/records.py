@@ -16,6 +16,9 @@ from foveate.data.text.files import GZIP, UTF_16, file_lines
 from foveate.errors import UserError, show_value
 from foveate.files import parse_json
 
+TOLD = 10
+"""Titles of a table that an error tells: some have thousands."""
+
 
 class Record(NamedTuple):
     """The values of a row by their names."""
@@ -50,9 +53,9 @@ def named_value(record: Record, column: Column) -> tuple[str, Any]:
     places = column.places_in(titles)
     if places is None:
         advice = "" if column.chosen else f": name it by {naming([column])}"
-        raise UserError(
-            f"{record.where}: no {column.missing_in(titles) or column.name}; it has {', '.join(titles)}{advice}"
-        )
+        more = f" and {len(titles) - TOLD:,} more" if len(titles) > TOLD else ""
+        has = f"it has {', '.join(titles[:TOLD])}{more}{advice}" if titles else "it is empty"
+        raise UserError(f"{record.where}: no {column.missing_in(titles) or column.name}; {has}")
     if len(places) > 1:
         marks = {titles[place]: record.values[titles[place]] for place in places}
         return column.chosen, join_marked({name: str(mark or "") for name, mark in marks.items()}, record.where)

@@ -54,7 +54,7 @@ def digest(path: Path) -> str:
     try:
         if not path.is_dir():
             state = path.stat()
-            return _digest(path.resolve(), state.st_ino, state.st_size, state.st_mtime_ns)
+            return _digest(path.resolve(), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
         files = files_below(path, (*TEXTS, *CATALOGUES))
         listed = "".join(f"{file.relative_to(path)}\0{digest(file)}\n" for file in files)
         return hashlib.blake2b(listed.encode(errors="surrogateescape")).hexdigest()[:12]
@@ -64,7 +64,7 @@ def digest(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _digest(path: Path, *state: int) -> str:
-    """That of a file in a state, which a changed file has no more: it is read once, however often it is asked."""
+    """The digest of a file of this inode, size and time. A changed file has others, so that each is read once."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:12]
 

@@ -1,5 +1,6 @@
 """Trained weights by name: fetched once into the cache, as a run folder or a folder in the layout of Hugging Face."""
 
+import contextlib
 import difflib
 import hashlib
 import importlib
@@ -64,8 +65,9 @@ def weights(name: str) -> Weights:
 
 def _no_model(folder: Path) -> UserError:
     """The error for what is no folder and no name, with the nearest folder beside it, or name."""
-    beside = folder.parent.iterdir() if folder.parent.is_dir() else ()
-    known = [*PRETRAINED, *(str(path) for path in beside if path.is_dir())]
+    known = [*PRETRAINED]
+    with contextlib.suppress(OSError):  # perhaps of a folder that may not be listed
+        known += [str(path) for path in folder.parent.iterdir() if (path / CONFIG).is_file()]
     near = difflib.get_close_matches(str(folder), known, n=1, cutoff=0.75)
     names = f"nor trained weights of this name ({', '.join(PRETRAINED)})"
     hint = f"did you mean {near[0]}?" if near else "a model of the hub is hub:ORGANISATION/NAME"

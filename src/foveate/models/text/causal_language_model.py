@@ -110,10 +110,10 @@ class TextState:
         return all(isinstance(memory, Memory) and memory.can_crop for memory in self.past)
 
     def crop(self, count: int) -> None:
-        """Forget the last `count` tokens."""
+        """Forget the last `count` tokens, of which nobody reads the keys and values any more."""
         for memory in self.past:
             assert isinstance(memory, Memory)
-            memory.crop(memory.length - count)
+            memory.crop(memory.length - count, reuse=True)
 
     def repeated(self, rows: int) -> "TextState":
         """Returns a state that repeats the only row of this one `rows` times, with memories of its own."""

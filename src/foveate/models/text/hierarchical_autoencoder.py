@@ -83,7 +83,9 @@ class HierarchicalAutoencoder(nn.Module):
         before = torch.cat([torch.zeros_like(sentences[:, :1]), sentences[:, :-1]], 1)
         planned, _ = self.planner(before, state)
         padded = torch.arange(paragraphs.shape[1], device=source.device) >= paragraph_lengths[:, None]
-        in_order = padded.flatten().long().argsort(stable=True)[: len(target)]  # a mask of places would be read
+        in_order = (
+            padded.flatten().long().argsort(stable=True)[: len(target)]
+        )  # indexing by a mask would wait for the device
         return Output(self.writer(planned.flatten(0, 1)[in_order], target))
 
     def vectors(

@@ -4,7 +4,7 @@ The caller's model is never wrapped. The module that computes is `working`; the 
 request.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -77,6 +77,10 @@ class Placement:
         names, wrong = [*state], first_not_finite(parts)
         (before_end,) = processes.greatest([0 if wrong is None else len(names) - names.index(wrong)])
         return names[len(names) - int(before_end)] if before_end else None
+
+    def scale(self, gradients: Sequence[Tensor], factor: float) -> None:
+        """Multiply gradients by a factor."""
+        torch._foreach_mul_(list(gradients), factor)
 
     def norm(self, gradients: Iterable[Tensor]) -> Tensor:
         """The norm of the gradient of the whole model."""

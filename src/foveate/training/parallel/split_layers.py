@@ -55,6 +55,10 @@ class SplitLayers(Shards):
         with super().gradients_of(last):
             yield
 
+    def scale(self, gradients: Sequence[Tensor], factor: float) -> None:
+        for group in _by_mesh(gradients):
+            super().scale(group, factor)
+
     def norm(self, gradients: Iterable[Tensor]) -> Tensor:
         norms = [super(SplitLayers, self).norm(group) for group in _by_mesh(list(gradients))]
         return torch.stack(norms).norm()

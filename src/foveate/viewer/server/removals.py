@@ -28,12 +28,6 @@ class Removal:
         """Whether the head gives nothing."""
         return self.query is None
 
-    @property
-    def change(self) -> Change:
-        if self.whole:
-            return Scale(0.0, self.head)
-        return Knock(self.head, queries=self.query, keys=self.key)
-
     def check(self, sight: Sight) -> None:
         """Raises UserError where the map still shows a weight that was removed: its rows and columns are not those of
         the call."""
@@ -42,7 +36,7 @@ class Removal:
         site = sight[self.site]
         left = site.windows or site.weights(heads=[self.head], queries=[self.query], keys=[self.key]).any()
         if left:
-            raise UserError(f"single weights of {self.site} cannot be removed: its map joins those of several calls")
+            raise UserError(f"single weights of {self.site} cannot be removed: its map joins several calls, or heads")
 
 
 def can_remove(viewer: ModelViewer) -> bool:
@@ -60,12 +54,18 @@ def without(viewer: ModelViewer, removed: Sequence[Removal]) -> Iterator[None]:
         raise UserError(f"heads of {viewer.name} cannot be removed")
     model: nn.Module = viewer.model  # type: ignore[attr-defined]
     changes: dict[str, list[Change]] = {}
+    heads: dict[str, set[int]] = {}
     for each in removed:
         module = _module_of(model, each.site)
-        if not each.whole and module != each.site:
+        if each.query is None:
+            heads.setdefault(module, set()).add(each.head)
+        elif module == each.site:
+            changes.setdefault(module, []).append(Knock(each.head, queries=each.query, keys=each.key))
+        else:
             raise UserError(f"single weights of {each.site} cannot be removed: it is a part of the map of {module}")
-        changes.setdefault(escape(module), []).append(each.change)
-    with change(model, changes):
+    for module, several in heads.items():
+        changes.setdefault(module, []).append(Scale(0.0, sorted(several)))
+    with change(model, {escape(module): each for module, each in changes.items()}):
         yield
 
 

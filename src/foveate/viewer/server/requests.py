@@ -20,6 +20,9 @@ UPLOAD_SECONDS = 60
 MOST_REMOVED, MOST_HEADS, LONGEST_SITE = 4096, 2**16, 500
 """Removed heads and weights at most, the greatest number of a head, and characters of the name of a site."""
 
+MOST_PAIRS = 64
+"""Single weights that a look can do without: each is a mask more in the calls of its head."""
+
 NAME = 120
 """Maximum length of a file name; longer names are cut."""
 
@@ -78,7 +81,10 @@ def parse_removals(body: dict[str, Any]) -> list[Removal]:
     if not isinstance(given, list) or len(given) > MOST_REMOVED or not all(map(_is_removal, given)):
         told = "lists of a site, a head, and perhaps a query and a key"
         raise HTTPException(400, f"removed must be at most {MOST_REMOVED} {told}")
-    return [Removal(*each) for each in given]
+    found = list(dict.fromkeys(Removal(*each) for each in given))
+    if sum(not each.whole for each in found) > MOST_PAIRS:
+        raise HTTPException(400, f"at most {MOST_PAIRS} single weights can be removed at once")
+    return found
 
 
 def parse_measure(body: dict[str, Any]) -> str:

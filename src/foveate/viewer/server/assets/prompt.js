@@ -83,7 +83,7 @@ class Prompt {
 
   async lookOnce(given) {
     const beside = await this.beside(given);
-    const removed = beside ? [] : this.removed.asked; // two looks have sites of other names
+    const removed = beside ? [] : this.removed.of(given); // two looks have sites of other names
     if (removed.length) await this.before(given);
     const measured = this.measure === "weights" ? {} : { measure: this.measure };
     const names = [await this.begin({ ...given, ...measured, ...(removed.length ? { removed } : {}) })];

@@ -12,6 +12,15 @@ class Removed {
     this.element = make("div", { class: "removed", role: "group", "aria-label": "What is removed", hidden: true }, this.list, this.answer);
   }
 
+  /** What is asked of the server with an input: single weights are those of one input alone. */
+  of(given) {
+    const text = JSON.stringify(given);
+    if (this.given !== undefined && text !== this.given) this.all = this.all.filter(({ pair }) => !pair);
+    this.given = text;
+    this.show();
+    return this.asked;
+  }
+
   /** What the server takes: a site and a head, or these with a query and a key. */
   get asked() {
     return this.all.map(({ site, head, pair }) => [site, head, ...(pair ? [pair.query, pair.key] : [])]);
@@ -38,6 +47,7 @@ class Removed {
 
   /** Show other things as removed, such as those of an earlier look. */
   take(asked) {
+    this.given = undefined;
     this.all = asked.map(([site, head, query, key]) => (query === undefined ? { site, head } : { site, head, pair: { query, key }, told: `${query} to ${key}` }));
     this.show();
   }
