@@ -85,7 +85,7 @@ def test_a_skill_answers_as_its_changed_model_does(trained: Trained) -> None:
     ("arguments", "message"),
     [
         (["MODEL"], "Missing from foveate effect: INPUT"),
-        (["missing", "x"], "missing is not a folder"),
+        (["missing", "x"], "there is no folder missing, nor trained weights of this name"),
         (["MODEL", "x", "--sites", "decoder*"], "no module that attends has a path like decoder*; modules that attend"),
         (["MODEL", "x", "--out", "missing/a.html"], "could not write missing/a.html: there is no folder missing"),
         (["MODEL", "x", "--picture", "a.html"], "a.html: cannot write a picture as '.html'"),

@@ -82,11 +82,11 @@ def test_a_second_model_stands_beside_the_first(trained: Trained, monkeypatch: p
     ("arguments", "message"),
     [
         ([], "Missing from foveate explore: MODEL"),
-        (["missing"], "missing is not a folder; a model must be on disk"),
+        (["missing"], "there is no folder missing, nor trained weights of this name"),
         (["RUN", "--port", "70000"], "port is 70000, but must be from 0 to 65535"),
         (["RUN", "--port", "TAKEN"], "cannot listen at 127.0.0.1, port TAKEN: Address already in use"),
         (["RUN", "--host", "no such host"], "cannot listen at no such host, port 0: "),
-        (["RUN", "--beside", "missing"], "missing is not a folder; a model must be on disk"),
+        (["RUN", "--beside", "missing"], "there is no folder missing, nor trained weights of this name"),
         (["RUN", "--max-tokens", "0"], "max_tokens is 0, but must be at least 1"),
         (["RUN", "--device", "cuda:77"], "device 'cuda:77' cannot be used on this machine"),
         (["RUN", "text"], "unexpected 'text'; see foveate explore --help"),

@@ -84,7 +84,7 @@ def test_an_image(tmp_path_factory: pytest.TempPathFactory) -> None:
     ("arguments", "message"),
     [
         (["MODEL"], "Missing from foveate look: INPUT"),
-        (["missing", "x"], "missing is not a folder; a model must be on disk"),
+        (["missing", "x"], "there is no folder missing, nor trained weights of this name"),
         (
             ["MODEL", "x", "--sites", "decoder*"],
             "no module that attends has a path like decoder*; modules that attend: transformer.h.0.attn, tr",
