@@ -23,7 +23,7 @@ from foveate.tasks.start.weights import open_start
 from foveate.tasks.viewers import open_model
 from foveate.viewer.page import read, save
 from foveate.viewer.protocol import File
-from foveate.viewer.server.removals import without_heads
+from foveate.viewer.server.removals import Removal, without
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")  # of the processor of PaliGemma
 
@@ -362,8 +362,8 @@ def test_a_head_of_the_words_is_removed_from_the_whole_map(case: tuple[str, Path
     given = File("photo.png", picture.read_bytes(), "" if kind in ALONE else QUESTION)
     site = next(name for name in viewer.look(given, 4096).sight.sites if name.endswith(".words-image"))
     found = []
-    for removed in ({}, {site: [1]}, {site.removesuffix(".words-image"): [1]}):
-        with without_heads(viewer, removed):
+    for removed in ([], [Removal(site, 1)], [Removal(site.removesuffix(".words-image"), 1)]):
+        with without(viewer, removed):
             seen = viewer.look(given, 4096).sight
             found.append(seen[seen.sites[-1]].weights())
     assert torch.equal(found[1], found[2])
