@@ -69,8 +69,8 @@ class Drafts:
         place = self._after.get(tuple(self._tokens[-RUN:]))
         if place is None or self._rest > 0:
             return []
-        after = self._tokens[place:]  # where the text repeats itself at once, the guess does so too
-        return [after[number % len(after)] for number in range(max(0, min(self._size, most)))]
+        known = len(self._tokens) - place  # where the text repeats itself at once, the guess does so too
+        return [self._tokens[place + number % known] for number in range(max(0, min(self._size, most)))]
 
     def learn(self, drafted: int, right: int) -> None:
         """Take note of how many tokens of a guess were right."""

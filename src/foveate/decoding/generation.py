@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from foveate.attention import hooks
 from foveate.contracts import Generator, State
-from foveate.decoding.drafts import MOST, DraftedState, DraftReader, Drafts
+from foveate.decoding.drafts import DraftedState, DraftReader, Drafts
 from foveate.decoding.greedy import likeliest, penalize
 from foveate.decoding.ranking import log_probs, not_a_number
 from foveate.decoding.sampling import draw
@@ -127,7 +127,7 @@ def _write_drafted(
             drafts.append(token)
         drafts.learn(len(guess), right)
         state.crop(len(guess) - right)
-        guess = drafts.guess(int(min(MOST, left() - 1)))
+        guess = drafts.guess(int(left()) - 1)
         logits = model.steps(torch.tensor([[chosen[right], *guess]], device=logits.device), state)[0]
 
 

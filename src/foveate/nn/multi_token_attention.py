@@ -35,7 +35,6 @@ class MultiTokenAttention(MultiHeadAttention):
     """Heads whose scores are convolved over the last queries and the keys around each, and whose weights are mixed in
     pairs (Golovneva et al. 2025, https://arxiv.org/abs/2504.00927), without the paper's norm of each head's output."""
 
-    attends = True
     memory_kind = ScoredMemory
 
     def __init__(self, width: int, heads: int, **options: Any) -> None:

@@ -1,6 +1,6 @@
 """What a look does without, heads or single weights: what a browser removes is removed for its own look alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import escape
@@ -53,10 +53,11 @@ def without(viewer: ModelViewer, removed: Sequence[Removal]) -> Iterator[None]:
     if not can_remove(viewer):
         raise UserError(f"heads of {viewer.name} cannot be removed")
     model: nn.Module = viewer.model  # type: ignore[attr-defined]
+    modules = {name for name, _ in model.named_modules()}
     changes: dict[str, list[Change]] = {}
     heads: dict[str, set[int]] = {}
     for each in removed:
-        module = _module_of(model, each.site)
+        module = _module_of(modules, each.site)
         if each.query is None:
             heads.setdefault(module, set()).add(each.head)
         elif module == each.site:
@@ -69,8 +70,7 @@ def without(viewer: ModelViewer, removed: Sequence[Removal]) -> Iterator[None]:
         yield
 
 
-def _module_of(model: nn.Module, site: str) -> str:
-    """The module that attends at a site; the site of a part of a map has further words behind its name."""
-    modules = {name for name, _ in model.named_modules()}
+def _module_of(modules: Set[str], site: str) -> str:
+    """Which of the modules attends at a site; the site of a part of a map has further words behind its name."""
     beginnings = [site[:end] for end in range(len(site), 0, -1) if end == len(site) or site[end] == "."]
     return next((name for name in beginnings if name in modules), site)
