@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from foveate.data.sources import SOURCES
-from foveate.interop.pretrained import PRETRAINED, weights
+from foveate.interop.pretrained import PRETRAINED
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,10 +35,7 @@ def sources() -> str:
 
 
 def trained() -> str:
-    rows = [
-        f"| `{name}` | {found.about} | {found.size} | {found.licence} |"
-        for name, found in ((name, weights(name)) for name in PRETRAINED)
-    ]
+    rows = [f"| `{name}` | {found.about} | {found.size} | {found.licence} |" for name, found in PRETRAINED.items()]
     return "\n".join(["| name | what it is | fetched | licence |", "| --- | --- | --- | --- |", *rows])
 
 

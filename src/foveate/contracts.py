@@ -17,10 +17,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from foveate.special_tokens import IGNORE as IGNORE
 from foveate.special_tokens import SpecialTokens
-
-IGNORE = -100
-"""The label of a place that counts in no loss and no mean: `torch.nn.functional.cross_entropy`'s own default."""
 
 
 @dataclass

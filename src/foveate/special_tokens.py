@@ -10,6 +10,9 @@ from jaxtyping import Int
 
 from foveate.errors import UserError
 
+IGNORE = -100
+"""The label of a place that counts in no loss and no mean: `torch.nn.functional.cross_entropy`'s own default."""
+
 Role = Literal["pad", "start", "end", "unknown", "mask", "separator", "class"]
 
 

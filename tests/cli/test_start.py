@@ -36,3 +36,24 @@ def test_translating_imports_nothing_heavy(tmp_path: Path) -> None:
     program = [sys.executable, "-c", TRANSLATE]
     done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr
+
+
+LISTS = """
+import sys
+
+import foveate.cli
+
+for line in ("", "--help", "data", "data --help"):
+    sys.argv = ["foveate", *line.split()]
+    try:
+        foveate.cli.main()
+    except SystemExit:
+        pass
+    print(line, "torch" in sys.modules, file=sys.stderr)
+"""
+
+
+def test_what_only_lists_names_imports_no_torch() -> None:
+    done = subprocess.run([sys.executable, "-c", LISTS], capture_output=True, text=True, check=False)
+    assert done.stderr.count("False") == 4, done.stderr
+    assert "whisper-tiny.en" in done.stdout and "fashion-mnist" in done.stdout

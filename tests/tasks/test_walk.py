@@ -86,7 +86,7 @@ def test_an_empty_instruction_has_an_empty_line(folder: Path, map_file: Path, tm
     where = ["--map", str(map_file), "--at", "1,1,180", "--picture", str(picture), "--json"]
     main(["run", str(folder), "", "left", *where])
     empty, found = map(json.loads, capsys.readouterr().out.splitlines())
-    assert empty == {"input": "", "answer": ""}
+    assert empty == {"input": ""}
     assert found["actions"] == ["left", "stop"]
     assert found["path"] == [[1, 1, 180], [1, 1, 90]]
     assert picture.stat().st_size > 5_000

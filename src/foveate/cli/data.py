@@ -11,7 +11,7 @@ from foveate.cli.parse import parse
 from foveate.data.sources import SOURCES
 from foveate.data.sources.examples import write_examples
 from foveate.errors import UserError
-from foveate.interop.pretrained import PRETRAINED, weights
+from foveate.interop.pretrained import PRETRAINED
 
 
 @dataclass
@@ -43,8 +43,7 @@ def main(arguments: Sequence[str]) -> None:
         if source.languages:
             print(f"  languages: {' '.join(source.languages)}")
         print()
-    for name in PRETRAINED:
-        trained = weights(name)
+    for name, trained in PRETRAINED.items():
         print(f"{name}\n  {trained.about}")
         print(f"  for foveate run, eval, look; {trained.size} to fetch, licence {trained.licence}\n")
     print("foveate train TASK NAME, and --from-language and --to where there are languages")

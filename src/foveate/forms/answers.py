@@ -81,9 +81,9 @@ class Answer:
 
 
 def answer_values(given: str, answer: Answer | Failure) -> dict[str, Any]:
-    """The input and the answer to it, as JSON values."""
+    """The input and the answer to it, as JSON values; of an empty input there is no more than the input."""
     text = given.encode(errors="backslashreplace").decode()  # an argument may have bytes that are no text
-    values = answer.json_values() or {"answer": answer.line}
+    values = answer.json_values() or ({"answer": answer.line} if answer.line else {})
     return {"input": text, **{name: _plain(value) for name, value in values.items()}}
 
 

@@ -81,6 +81,9 @@ class CaptionText(WrittenWords):
     def texts(self, example: CaptionedImage) -> Sequence[str]:
         return example.captions
 
+    def nothing(self) -> CaptionAnswer:
+        return CaptionAnswer()
+
     def decide_all(
         self,
         model: Any,

@@ -165,7 +165,9 @@ class ReadAnswer(WrittenAnswer):
 
     @property
     def cells(self) -> list[str]:
-        """The text and its probability, and the next best texts."""
+        """The text and its probability, and the next best texts; none where there was nothing to read."""
+        if not (self.text or self.log_prob):
+            return []
         return [self.text, f"{self.probability:.3f}", *self.others]
 
     def json_values(self) -> dict[str, Any]:
@@ -187,6 +189,9 @@ class LineText(WrittenCharacters):
     decoding: Decoding = field(
         default_factory=lambda: Decoding(length_factor=0.0, length_extra=41, growth=None, threshold=None)
     )
+
+    def nothing(self) -> ReadAnswer:
+        return ReadAnswer()
 
     def answers(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[WrittenAnswer]:
         return [ReadAnswer(**vars(one)) for one in super().answers(hypotheses)]

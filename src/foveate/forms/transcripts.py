@@ -209,6 +209,9 @@ class Transcript(TranscriptForm, WrittenCharacters):
         found.frequent = self.frequent
         return cast(Transcript, found)
 
+    def nothing(self) -> TranscriptAnswer:
+        return TranscriptAnswer()
+
     def run_options(self) -> TimeOptions:
         return TimeOptions()
 

@@ -11,7 +11,6 @@ import numpy as np
 import PIL.Image
 import PIL.ImageDraw
 
-from foveate.contracts import IGNORE
 from foveate.data.folders import listed_file
 from foveate.data.images.coco import CocoCategory, CocoFile, CocoImage, Id, coco_parts, find_image
 from foveate.data.images.decoding import DamagedImage, read_image, read_sizes
@@ -19,6 +18,7 @@ from foveate.data.images.voc import set_names, voc_image, voc_parts
 from foveate.data.images.yolo import YoloObject, yolo_images, yolo_parts
 from foveate.data.layout import DataLayout
 from foveate.errors import UserError
+from foveate.special_tokens import IGNORE
 
 UNLABELLED = 255
 """The number of a pixel without a label, as in Pascal VOC."""

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 
-from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
 from foveate.data.images.decoding import DamagedImage, read_image, turn_upright
 from foveate.data.images.labelled import images_below
@@ -17,6 +16,7 @@ from foveate.data.images.mask_layouts import MASKED, UNLABELLED, MaskedFiles, ch
 from foveate.data.layout import read_by
 from foveate.data.text.files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
+from foveate.special_tokens import IGNORE
 
 IMAGES, MASKS, LABELS = "images", "masks", "labels.txt"
 """What a folder holds."""

@@ -11,6 +11,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from foveate.data.dataset import Dataset
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
@@ -19,8 +20,10 @@ from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits, sides
 from foveate.data.text.documents import Paragraph, Prose
 from foveate.data.text.labelled import LabelledText
-from foveate.data.text.preferences import Preference
 from foveate.files import workshop
+
+if TYPE_CHECKING:  # it imports torch
+    from foveate.data.text.preferences import Preference
 
 PACKAGE, VERSION = "vaderSentiment", "3.3.2"
 SHA256 = "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9"
@@ -54,7 +57,7 @@ def open_sentences(before_fetch: BeforeFetch) -> Splits[Prose]:
     return Splits(*parts)
 
 
-def open_preferences(before_fetch: BeforeFetch) -> Splits[Dataset[Preference]]:
+def open_preferences(before_fetch: BeforeFetch) -> "Splits[Dataset[Preference]]":
     """Pairs of sentences whose ratings differ by at least one, the better rated one first."""
     parts = []
     for side, rated in _sides(before_fetch).items():
@@ -63,8 +66,10 @@ def open_preferences(before_fetch: BeforeFetch) -> Splits[Dataset[Preference]]:
     return Splits(*parts)
 
 
-def pairs(rated: Sequence[Rated], count: int = 4) -> list[Preference]:
+def pairs(rated: Sequence[Rated], count: int = 4) -> "list[Preference]":
     """Each sentence beside up to `count` others, drawn at random, the better rated one of each pair first."""
+    from foveate.data.text.preferences import Preference
+
     draw, found = random.Random(1), []
     for number, (rating, text) in enumerate(rated, 1):
         for other_rating, other in draw.sample(rated, min(count, len(rated))):

@@ -6,6 +6,7 @@ wrong second sentence is about as long as the right one, so that neither tells a
 
 import random
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from foveate.data.sources.brown import open_brown
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
-from foveate.data.text.labelled_pairs import LabelledPair
-from foveate.data.text.match_pairs import partners
+
+if TYPE_CHECKING:  # it imports torch
+    from foveate.data.text.labelled_pairs import LabelledPair
 
 SHORTEST, LONGEST = 5, 30
 """Words of a sentence, punctuation included."""
@@ -23,7 +25,7 @@ SHORTEST, LONGEST = 5, 30
 NEXT, OTHER = "next", "other"
 
 
-def open_next_sentences(before_fetch: BeforeFetch) -> Splits[Dataset[LabelledPair]]:
+def open_next_sentences(before_fetch: BeforeFetch) -> "Splits[Dataset[LabelledPair]]":
     """Pairs of sentences, half of each part with the next sentence."""
     brown, parts = open_brown(before_fetch), []
     for seed, (side, text) in enumerate(
@@ -34,8 +36,11 @@ def open_next_sentences(before_fetch: BeforeFetch) -> Splits[Dataset[LabelledPai
     return Splits(*parts)
 
 
-def sentence_pairs(sentences: Iterable[Sequence[str]], seed: int) -> list[LabelledPair]:
+def sentence_pairs(sentences: Iterable[Sequence[str]], seed: int) -> "list[LabelledPair]":
     """Neighbours of fitting length; in half of the pairs, drawn at random, the second sentences change places."""
+    from foveate.data.text.labelled_pairs import LabelledPair
+    from foveate.data.text.match_pairs import partners
+
     found, waiting = [], None
     for number, words in enumerate(sentences, 1):
         fits = SHORTEST <= len(words) <= LONGEST

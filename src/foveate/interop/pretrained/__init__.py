@@ -12,28 +12,52 @@ from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError
 
-PRETRAINED = {
-    "efficientnet-lite0": "foveate.interop.pretrained.efficientnet",
-    "minilm": "foveate.interop.pretrained.minilm",
-    "smollm2": "foveate.interop.pretrained.smollm2",
-    "whisper-tiny.en": "foveate.interop.pretrained.whisper",
-}
-"""The module of each name; it has a WEIGHTS."""
-
 
 @dataclass(frozen=True)
 class Weights:
     """Trained weights that can be had by name."""
 
-    name: str
     about: str
     """One line: what the model is, and where it comes from."""
     size: str
     """What is fetched the first time, such as "93 MB"."""
     licence: str
-    fetch: Callable[[BeforeFetch], Path]
-    """The folder in the cache; the argument is called before something is fetched."""
+    module: str
+    """The module of this package that fetches them. It is imported late: most import torch."""
 
+    def fetch(self, before_fetch: BeforeFetch) -> Path:
+        """The folder in the cache. `before_fetch` is called before something is fetched."""
+        folder: Path = importlib.import_module(f"{__name__}.{self.module}").fetch(before_fetch)
+        return folder
+
+
+PRETRAINED = {
+    "efficientnet-lite0": Weights(
+        about="EfficientNet-Lite0, a small convolutional network that names 1,000 kinds of things, from a Python package",
+        size="18 MB",
+        licence="Apache-2.0; of the names of its classes, MIT",
+        module="efficientnet",
+    ),
+    "minilm": Weights(
+        about="all-MiniLM-L6-v2, a small BERT (6 blocks, width 384) for sentence embeddings, from a Python package",
+        size="84 MB",
+        licence="Apache-2.0",
+        module="minilm",
+    ),
+    "smollm2": Weights(
+        about="SmolLM2-135M-Instruct, a language model that follows prompts, in 4 bits, from a Python package",
+        size="93 MB, 540 MB when converted",
+        licence="Apache-2.0",
+        module="smollm2",
+    ),
+    "whisper-tiny.en": Weights(
+        about="Whisper tiny.en, which transcribes English speech (4+4 blocks, width 384), from a Python package",
+        size="71 MB, 151 MB when converted",
+        licence="MIT",
+        module="whisper",
+    ),
+}
+"""The weights by their names."""
 
 GGUF = ".gguf"
 
@@ -56,11 +80,6 @@ def converted(path: Path, announce: Callable[[str], None]) -> Path:
     name = f"{path.stem}-{key}"
     before = lambda place: announce(f"converting {path} into {place}")  # noqa: E731
     return fetched(name, lambda folder: convert(read_gguf(path), folder), before)
-
-
-def weights(name: str) -> Weights:
-    """The weights of a name in PRETRAINED."""
-    return importlib.import_module(PRETRAINED[name]).WEIGHTS
 
 
 def _no_model(folder: Path) -> UserError:
@@ -95,9 +114,9 @@ def locate(folder: Path | str, announce: Callable[[str], None] = lambda line: No
         return fetch_model(str(folder), announce)
     if str(folder) not in PRETRAINED:
         raise _no_model(folder)
-    found = weights(str(folder))
+    found = PRETRAINED[str(folder)]
 
     def before_fetch(place: Path) -> None:
-        announce(f"fetching {found.name} ({found.size}; licence {found.licence}) into {place}")
+        announce(f"fetching {folder} ({found.size}; licence {found.licence}) into {place}")
 
     return found.fetch(before_fetch)

