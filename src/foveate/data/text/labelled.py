@@ -156,7 +156,7 @@ class LabelledText(StreamedText):
     def report(self) -> str:
         """One line for the user: how much there is of each label, and how many lines were left out."""
         counts = self.check()
-        shown = ", ".join(f"{count:,} {label}" for label, count in list(counts.labels.items())[:5])
+        shown = ", ".join(f"{count:,} {label or 'without a label'}" for label, count in list(counts.labels.items())[:5])
         more = f" and {len(counts.labels) - 5} labels more" if len(counts.labels) > 5 else ""
         left_out = [f"{counts.empty:,} empty lines left out"] if counts.empty else []
         return "; ".join([f"{self.name}: {counts.kept:,} texts ({shown}{more})", *left_out, *self.notes])

@@ -33,7 +33,8 @@ class Weights:
 
 PRETRAINED = {
     "efficientnet-lite0": Weights(
-        about="EfficientNet-Lite0, a small convolutional network that names 1,000 kinds of things, from a Python package",
+        about="EfficientNet-Lite0, a small convolutional network that names 1,000 kinds of things, from a Python "
+        "package",
         size="18 MB",
         licence="Apache-2.0; of the names of its classes, MIT",
         module="efficientnet",
