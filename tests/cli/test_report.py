@@ -125,3 +125,10 @@ def test_a_curve_that_no_training_has(run: Path, capsys: pytest.CaptureFixture) 
     _, err = told(capsys, "report", run, "--curves", "kl", "--out", run / "report.html")
     assert err.startswith("foveate: no training has the curve 'kl'; there are: loss, learning rate, ")
     assert not (run / "report.html").exists()
+
+
+def test_a_training_of_one_step_has_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    (tmp_path / "metrics.jsonl").write_text(json.dumps({"step": 1, "epoch": 1, "loss": 5.0}))
+    _, err = told(capsys, "report", tmp_path, "--out", tmp_path / "curves.png")
+    assert err == f"foveate: no curve to draw into {tmp_path / 'curves.png'}: nothing was measured at two steps\n"
+    assert not (tmp_path / "curves.png").exists()

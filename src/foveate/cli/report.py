@@ -11,7 +11,7 @@ from foveate import run_dir, tasks
 from foveate.cli.folders import check_no_part
 from foveate.cli.parse import parse
 from foveate.cli.report_curves import attention_curves, chosen_curves, names, number, table, training_rows
-from foveate.errors import one_line, show_value
+from foveate.errors import UserError, one_line, show_value
 from foveate.files import check_place, check_utf8, written
 from foveate.training.writers import Row
 from foveate.viewer.curves import draw, draw_several
@@ -52,6 +52,8 @@ def main(arguments: Sequence[str]) -> None:
     curves_of = chosen_curves([asked.folder, *asked.beside], asked.curves)
     for path in (asked.picture, None if page_wanted else asked.out):
         if path is not None:
+            if not curves_of:
+                raise UserError(f"no curve to draw into {path}: nothing was measured at two steps")
             save_figure(draw_several(curves_of, "step"), path)
     if not page_wanted:
         print(f"wrote {one_line(asked.out)}")
