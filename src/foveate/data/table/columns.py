@@ -48,9 +48,11 @@ class Column(NamedTuple):
         return self.chosen.split(",") if self.several and "," in self.chosen else []
 
     def missing_in(self, titles: Sequence[str]) -> str | None:
-        """A title that the user named and that is not there."""
+        """A title that the user named and that is not there; of a column for each label, with the flag that reads it."""
         if not self.chosen or self.chosen in titles:
             return None
+        if not self.several and {*self.chosen.split(",")} <= {*titles}:
+            return f"{self.chosen} (--several reads a column for each label)"
         return next((part for part in self.parts if part not in titles), None if self.parts else self.chosen)
 
 

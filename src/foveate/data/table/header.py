@@ -33,8 +33,7 @@ def below_header(
     line, cells = row
     places, below = _places(cells, columns), list(islice(rows, LOOKED_AT))
     if places is None and (lacking := [name for column in columns if (name := column.missing_in(cells))]):
-        hint = "; --several reads more than one label" if set(lacking[0].split(",")) <= set(cells) else ""
-        raise UserError(f"{path}, line {line}: no column {lacking[0]}; it has {', '.join(cells)}{hint}")
+        raise UserError(f"{path}, line {line}: no column {lacking[0]}; it has {', '.join(cells)}")
     place = None if places is None or further is None else further.place_in(cells, [*chain.from_iterable(places)])
     titles, width = cells, len(columns) if places is None else len(cells)
     if places is None and len(cells) == width and _may_be_header(cells, columns, [row for _, row in below]):
