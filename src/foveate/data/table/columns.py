@@ -48,7 +48,7 @@ class Column(NamedTuple):
         return self.chosen.split(",") if self.several and "," in self.chosen else []
 
     def missing_in(self, titles: Sequence[str]) -> str | None:
-        """A title that the user named and that is not there; of a column for each label, with the flag that reads it."""
+        """A title that the user named and that is not there; of columns of labels, with the flag that reads them."""
         if not self.chosen or self.chosen in titles:
             return None
         if not self.several and {*self.chosen.split(",")} <= {*titles}:
