@@ -1,6 +1,7 @@
 """Random parts of whole images, images that are kept, batches that other processes prepare, and what is mixed."""
 
 from collections import Counter
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -10,15 +11,16 @@ import pytest
 import torch
 
 from foveate.data.buckets import BucketedBatches, OneBucket
+from foveate.data.dataset import Dataset
 from foveate.data.images import kept as kept_images
 from foveate.data.images.augmentation import RandomPart, cutmix
-from foveate.data.images.decoding import FileReader, read_image, read_shrunk
+from foveate.data.images.decoding import FileReader, Shrink, read_image, read_shrunk
 from foveate.data.images.kept import KeptImages, SizedImage, Unread
-from foveate.data.images.labelled import ImageFormat, images_of_arrays, labelled_images
+from foveate.data.images.labelled import ImageFormat, LabelledImage, images_of_arrays, labelled_images
 from foveate.data.images.ranged import RangedReader
 from foveate.data.workers import prepare_by_processes
 from foveate.errors import UserError
-from foveate.forms.image import AugmentedImage
+from foveate.forms.image import AugmentedImage, FittedImage
 from foveate.forms.label import Label
 from foveate.forms.processor import Processor
 
@@ -114,6 +116,43 @@ def test_kept_images_are_decoded_once_by_all_processes(folder: Path, tmp_path: P
     assert images[3]().size == (320, 208)
     with pytest.raises(IndexError):
         images[10]
+
+
+@dataclass(frozen=True)
+class Counting(FileReader):
+    """Notes the size in which each file is decoded."""
+
+    decoded: list[tuple[str, tuple[int, int]]] = field(default_factory=list)
+
+    def __call__(self) -> PIL.Image.Image:
+        return self.shrunk(lambda size: 1.0)
+
+    def shrunk(self, shrink: Shrink) -> PIL.Image.Image:
+        image = read_image(self.file, shrink)
+        self.decoded.append((self.file.name, image.size))
+        return image
+
+
+@pytest.mark.parametrize("reads", [form(augment=False), FittedImage(size=SIDE, augment=False)], ids=["cut", "fitted"])
+def test_a_damaged_image_is_found_without_a_second_whole_decode(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, tmp_path: Path, reads: AugmentedImage | FittedImage
+) -> None:
+    """Kept images are decoded once in all; of the others JPEG files at an eighth of their size."""
+    paths = [tmp_path / "cut.jpg", *sorted(folder.glob("a/*"))]
+    paths[0].write_bytes(paths[1].read_bytes()[:900])
+    for most in (kept_images.MOST_KEPT, 0):
+        monkeypatch.setattr(kept_images, "MOST_KEPT", most)
+        decoded: list[tuple[str, tuple[int, int]]] = []
+        examples = [LabelledImage(path.name, "a", Counting(path, decoded)) for path in paths]
+        prepared = reads.prepare_all(Dataset("photographs", examples, "images"))
+        assert [*prepared.examples] == [1, 2, 3, 4, 5]
+        assert "cut.jpg" in prepared.report
+        assert Counter(name for name, _ in decoded) == Counter(path.name for path in paths[1:])
+        if most:
+            reads.tensors([*prepared], np.random.default_rng(1))
+            assert len(decoded) == 5
+        else:
+            assert dict(decoded) == {path.name: (40, 26) for path in paths[1:5]} | {paths[5].name: (320, 208)}
 
 
 def test_processes_prepare_what_a_thread_does(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

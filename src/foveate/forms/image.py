@@ -24,8 +24,8 @@ from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.augmentation import Augmentation, RandomPart
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.decoding import DamagedImage, flat, in_8_bits, read_image, read_shrunk, turn_upright
-from foveate.data.images.kept import KeptImages, Read, SizedImage, Unread, fits_in_memory
-from foveate.data.images.labelled import ImageFormat, is_damaged, report_damaged
+from foveate.data.images.kept import Read, SizedImage, Unread, undamaged_images
+from foveate.data.images.labelled import ImageFormat, report_damaged
 from foveate.data.images.pixels import choose_format
 from foveate.data.table import IMAGE, Column
 from foveate.errors import UserError, at_least
@@ -190,11 +190,8 @@ class AugmentedImage(Augmentation, SquareImage):
         """As squares, unless parts are cut out of the whole images."""
         if self.crop is None:
             return super().prepare_all(dataset)
-        reads, kept, report = undamaged_reads(dataset)
-        channels, largest = self.square.channels, round(self.square.size**2 / self.crop)
-        if not fits_in_memory(len(reads), channels, largest):
-            return Prepared([Unread(read) for read in reads], kept, report, slow=True)
-        return Prepared(KeptImages(reads, partial(self._to_keep, largest), channels, largest), kept, report)
+        largest = round(self.square.size**2 / self.crop)
+        return undamaged_images(dataset, partial(self._to_keep, largest), self.square.channels, largest)
 
     @property
     def copies(self) -> int:
@@ -230,18 +227,6 @@ class AugmentedImage(Augmentation, SquareImage):
         smaller = max(1, int(image.width * share)), max(1, int(image.height * share))
         kept = image if image.width * image.height <= largest else image.resize(smaller, PIL.Image.Resampling.BICUBIC)
         return SizedImage(kept, image.size)
-
-
-def undamaged_reads(dataset: Dataset[Any]) -> tuple[list[Read], list[int], str]:
-    """What decodes each image of a dataset, the numbers of these, and a line about damaged images.
-
-    Raises UserError where all are damaged.
-    """
-    damaged = {number: example for number, example in enumerate(dataset) if is_damaged(example)}
-    if len(damaged) == len(dataset):
-        raise UserError(f"{dataset.name}: none of the {len(dataset):,} images can be read")
-    kept = [number for number in range(len(dataset)) if number not in damaged]
-    return [dataset[number].read for number in kept], kept, report_damaged([*damaged.values()])
 
 
 class Fitted(NamedTuple):
@@ -281,10 +266,7 @@ class FittedImage(StandardPixels, ImageForm):
 
     def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
         """They are scaled anew whenever they are read, and decoded once where all of them fit into memory."""
-        reads, kept, report = undamaged_reads(dataset)
-        if not fits_in_memory(len(reads), 3, self.size**2):
-            return Prepared([Unread(read) for read in reads], kept, report, slow=True)
-        return Prepared(KeptImages(reads, self._to_keep, 3, self.size**2), kept, report)
+        return undamaged_images(dataset, self._to_keep, 3, self.size**2)
 
     def places(self, prepared: Fitted) -> int:
         return count_places((self.size, self.size))

@@ -5,11 +5,16 @@ Where they do not fit, each is decoded whenever it is read: a JPEG file no large
 
 import mmap
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 import PIL.Image
+
+from foveate.data.dataset import Dataset, Prepared
+from foveate.data.images.labelled import is_damaged, report_damaged
+from foveate.errors import UserError
 
 Size = tuple[int, int]
 """Width and height in pixels."""
@@ -80,3 +85,24 @@ class _Kept(NamedTuple):
 def fits_in_memory(count: int, channels: int, largest: int) -> bool:
     """Whether this many images of at most `largest` pixels can be kept."""
     return count * channels * largest <= MOST_KEPT
+
+
+def undamaged_images(
+    dataset: Dataset[Any], decode: Callable[[Read], SizedImage], channels: int, largest: int
+) -> Prepared:
+    """The images of a dataset that can be decoded: kept where all of them fit into memory, for which each is decoded
+    once; otherwise `Unread`.
+
+    `decode` is that of `KeptImages`. Raises UserError where all images are damaged.
+    """
+    reads, fit = [example.read for example in dataset], fits_in_memory(len(dataset), channels, largest)
+    images: Sequence[Any] = KeptImages(reads, decode, channels, largest) if fit else [Unread(read) for read in reads]
+    damaged = {
+        number: example
+        for number, example in enumerate(dataset)
+        if is_damaged(example, partial(images.read, number) if isinstance(images, KeptImages) else None)
+    }
+    if len(damaged) == len(dataset):
+        raise UserError(f"{dataset.name}: none of the {len(dataset):,} images can be read")
+    kept = [number for number in range(len(dataset)) if number not in damaged]
+    return Prepared([images[number] for number in kept], kept, report_damaged([*damaged.values()]), slow=not fit)
