@@ -16,13 +16,15 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from foveate.decoding import Decoding, generate
+from foveate.decoding import Decoding, generate, generation
+from foveate.inference.columns import store_by_columns
 from foveate.inference.cpu import OneDNNInt8Linear
 from foveate.inference.half_precision import HalfLinear, in_half_precision
 from foveate.inference.int8 import Int8Linear, in_int8
@@ -63,6 +65,8 @@ def writing(
     own, theirs = both(12)
     if dtype is None:
         own = lean_copy(own)
+        if batch == 1:
+            store_by_columns(own)
     elif dtype is torch.int8:
         own = in_int8(own)
     else:
@@ -70,6 +74,7 @@ def writing(
     prompts = torch.randint(1, 50_000, (batch, PROMPT), generator=torch.Generator().manual_seed(1))
     settings = Decoding("greedy", max_new_tokens=tokens)
 
+    @patch.object(generation, "_is_drafted", lambda *_: False)  # Steps are measured; benchmarks/drafts.py has guesses.
     def ours(model: nn.Module = own) -> list[list[int]]:
         return [one.tokens for one in generate(model, prompts.tolist(), settings, ())]  # type: ignore[arg-type]
 
@@ -167,6 +172,9 @@ def products(rounds: int, layers: int = 20, width: int = 768, hidden: int = 3072
     linears = [nn.Linear(width, hidden, bias=False) for _ in range(layers)]
     row, half = torch.randn(1, width), torch.randn(1, width, dtype=torch.bfloat16)
 
+    def by_columns(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
+        return partial(F.linear, weight=linear.weight.T.contiguous().T)
+
     def in_four_bits(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
         groups = linear.weight.unflatten(1, (-1, 128))
         least, step = groups.amin(2), (groups.amax(2) - groups.amin(2)) / 15
@@ -182,6 +190,7 @@ def products(rounds: int, layers: int = 20, width: int = 768, hidden: int = 3072
 
     forms: dict[str, tuple[Callable[[nn.Linear], Callable[[Tensor], Tensor]], Tensor]] = {
         "float32, rows": (lambda linear: linear, row),
+        "float32, columns": (by_columns, row),
         "float32, oneDNN": (PackedLinear, row),
         "float16, oneDNN": (lambda linear: HalfLinear(linear, torch.float16), row),
         "8 bits, FBGEMM (int8 of language models)": (Int8Linear, row),

@@ -31,6 +31,7 @@ from foveate.forms.completion import CompleteOptions, TextStream, likeliest
 from foveate.forms.language import Continuation, ReadBeginning
 from foveate.forms.processor import Processor
 from foveate.forms.prompts import Prompting
+from foveate.inference.columns import WORTH_STORING
 from foveate.metrics.written_answers import answer_metrics
 from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.completion.exporting import as_completer
@@ -75,6 +76,17 @@ def test_it_goes_on_from_texts_alone_and_together(made: tuple[Path, nn.Module]) 
             given, attention_mask=torch.ones_like(given), max_new_tokens=7, do_sample=False, pad_token_id=0
         )
         assert answer.tokens == task.tokenizer.pieces(expected[len(ids) :].tolist())[: len(answer.tokens)]
+
+
+def test_a_long_text_is_worth_storing_weights_for(made: tuple[Path, nn.Module]) -> None:
+    skill = foveate.load(made[0])
+    linears = [part for part in skill.model.modules() if isinstance(part, nn.Linear)]
+    wide = [part.weight for part in linears if part.out_features > part.in_features]
+    brief = skill.run("the keeper", max_new_tokens=3).text
+    assert all(weight.is_contiguous() for weight in wide)
+    assert skill.run("the keeper", max_new_tokens=WORTH_STORING).text.startswith(brief)
+    assert wide
+    assert not any(weight.is_contiguous() for weight in wide)
 
 
 def test_streamed_parts_are_the_text_up_to_a_stop_text() -> None:

@@ -22,6 +22,7 @@ from foveate.forms.completion import CompleteOptions, Completion, Show, prompt_f
 from foveate.forms.inputs import as_text
 from foveate.forms.language import Continuation, ReadBeginning
 from foveate.forms.processor import Processor
+from foveate.inference.columns import WORTH_STORING, store_by_columns
 from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
 from foveate.inference.lean import lean_copy
@@ -144,6 +145,8 @@ class Completer(LanguageModel):
         rows = [row for row, one in enumerate(found) if not isinstance(one, Failure) for _ in range(each)]
         generator = torch.Generator(self.device).manual_seed(options.seed)
         model, prompts = self._in_use(len(rows), options), [found[row].prepared for row in rows]
+        if len(rows) == 1 and (options.decoding.max_new_tokens or 0) >= WORTH_STORING:
+            store_by_columns(model)
         answers: dict[int, list[Completion]] = {}
         written = self.processor.writes.complete_all(model, prompts, options, generator, show)
         for row, one in zip(rows, written, strict=True):
