@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from foveate.accelerator import compiles_attention
-from foveate.attention.biases import Bias
+from foveate.attention.biases import Bias, PositionalBias
 from foveate.attention.call import Call
 from foveate.attention.kernels.sdpa import in_four_dimensions, in_the_type_of_autocast
 from foveate.attention.length_masks import Padding
@@ -50,7 +50,8 @@ def serves(call: Call) -> bool:
     if call.bias is None:
         return positions not in (None, Causal(0))
     learned = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.bias.tensors())
-    return call.bias.positional and call.bias.shape()[:-2] == call.leading[1:] and not learned
+    positional = isinstance(call.bias, PositionalBias) and call.bias.shape()[:-2] == call.leading[1:]
+    return positional and not learned
 
 
 def attend(call: Call) -> Attended:
@@ -72,7 +73,7 @@ def _flex_attention(kind: str) -> Any:
     return flex_attention if kind == "cpu" else torch.compile(flex_attention, dynamic=True)
 
 
-def _changed_score(bias: Bias | None, paddings: Any) -> Callable[..., Tensor]:
+def _changed_score(bias: PositionalBias | None, paddings: Any) -> Callable[..., Tensor]:
     """Adds the bias to a score, and hides padding. Blocks are those of positions alone, which all examples share."""
 
     def change(score: Tensor, example: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
