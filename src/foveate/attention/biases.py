@@ -89,15 +89,15 @@ class PositionalBias(Bias):
 
     @abstractmethod
     def at(
-        self, head: Int[Tensor, "..."], queries: Int[Tensor, "..."], keys: Int[Tensor, "..."]
+        self, heads: Int[Tensor, ""] | slice, queries: Int[Tensor, "..."], keys: Int[Tensor, "..."]
     ) -> Float[Tensor, "..."]:
-        """The numbers of a head for queries at these positions and keys at those; heads of groups are counted on."""
+        """The numbers of a head, or of these heads as a first dimension, for queries at these positions and keys at
+        those. Heads in groups are numbered group by group."""
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        device, heads = queries.device, self.shape()[:-2]
-        own, others = positions_in(rows, device)[:, None], positions_in(columns, device)
-        every = torch.arange(heads.numel(), device=device).view(*heads, 1, 1)
-        return self.at(every, own, others)
+        own, others = (positions_in(span, queries.device) for span in (rows, columns))
+        found = self.at(slice(None), own[:, None], others)
+        return found.reshape(*self.shape()[:-2], *found.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +115,9 @@ class LinearDistance(PositionalBias):
         """How far it is from queries to keys at these positions."""
         return (keys - queries - self.start).abs()
 
-    def at(self, head: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-        return -precise(self.slopes).flatten()[head] * self.distance(queries, keys)
+    def at(self, heads: Tensor | slice, queries: Tensor, keys: Tensor) -> Tensor:
+        slopes, distance = precise(self.slopes).flatten()[heads], self.distance(queries, keys)
+        return -slopes.reshape(*slopes.shape, *(1,) * distance.ndim) * distance
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.slopes,)
@@ -174,8 +175,8 @@ class RelativePosition(_Learned, PositionalBias):
         """The places of the table that hold the numbers of these distances."""
         return distances.clamp(-self.radius, self.radius) + self.radius
 
-    def at(self, head: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-        return self.table[head, self.index(keys - queries - self.start)]
+    def at(self, heads: Tensor | slice, queries: Tensor, keys: Tensor) -> Tensor:
+        return self.table[heads, self.index(keys - queries - self.start)]
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.table,)

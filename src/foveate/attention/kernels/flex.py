@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from foveate.accelerator import compiles_attention
-from foveate.attention.biases import Bias, PositionalBias
+from foveate.attention.biases import PositionalBias
 from foveate.attention.call import Call
 from foveate.attention.kernels.sdpa import in_four_dimensions, in_the_type_of_autocast
 from foveate.attention.length_masks import Padding
