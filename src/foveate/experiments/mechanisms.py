@@ -382,8 +382,8 @@ def _report(options: Mechanisms, results: list[MechanismResult], maps: dict[str,
         f"{options.pairs} pairs the second is recalled by the first; chance is {100 / options.vocabulary:.1f}. "
         f"In pictures of {options.side} x {options.side} pixels two marks have the same colour or not; chance is 50. "
         f"Prose is read {options.context} bytes at a time, translations are of pairs below twice that. "
-        f"ms and MiB are those of forward and backward pass over {options.long:,} tokens. The picture shows the sizes of the weights of the last layer in recall, the mean "
-        "over heads."
+        f"ms and MiB are those of forward and backward pass over {options.long:,} tokens. "
+        "The picture shows the sizes of the weights of the last layer in recall, the mean over heads."
     )
     return Comparison(
         "What makes weights of scores, and what replaces them",
