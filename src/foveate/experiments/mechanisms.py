@@ -129,6 +129,7 @@ class ConvolutionalLanguage(nn.Module):
 
     def __init__(self, words: int, width: int, layers: int = 2, kernel: int = 8) -> None:
         super().__init__()
+        self.kernel = kernel
         self.embedding = nn.Embedding(words, width)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers + 1))
         self.convolutions = nn.ModuleList(GatedConvolution(width, kernel) for _ in range(layers))
@@ -137,7 +138,7 @@ class ConvolutionalLanguage(nn.Module):
     def forward(self, tokens: Int[Tensor, "B T"]) -> Output:
         x = self.embedding(tokens)
         for norm, layer in zip(self.norms, self.convolutions, strict=False):
-            x = x + layer(F.pad(norm(x), (0, 0, layer.kernel - 1, 0)))
+            x = x + layer(F.pad(norm(x), (0, 0, self.kernel - 1, 0)))
         return Output(self.output(self.norms[-1](x)))
 
 
@@ -222,6 +223,10 @@ def _tasks(options: Mechanisms) -> dict[str, tuple[Draw, Draw, int]]:
         """From one pair to all: whoever looks up one among few learns to among many."""
         return recall(rows, int(torch.randint(1, options.pairs + 1, ())))
 
+    def prose() -> tuple[Draw, Draw, int]:
+        train, test = _prose(options)
+        return reading(train), reading(test), BYTES
+
     found: dict[str, Callable[[], tuple[Draw, Draw, int]]] = {
         "copying": lambda: (copying, copying, words + 1),
         "recall": lambda: (growing, lambda rows: recall(rows, options.pairs), 2 * words + 1),
@@ -231,10 +236,11 @@ def _tasks(options: Mechanisms) -> dict[str, tuple[Draw, Draw, int]]:
             lambda rows: _pictures(options.side, 5 * rows),  # each has a single answer
             COLOURS + 2,
         ),
-        "prose": lambda: (*map(reading, _prose(options)), BYTES),
+        "prose": prose,
     }
     if options.translation is not None:
-        found["translation"] = lambda: (*map(_translating, _pairs(options, *options.translation)), BYTES + 1)
+        learned, tested = _pairs(options, *options.translation)
+        found["translation"] = lambda: (_translating(learned), _translating(tested), BYTES + 1)
     if missing := [name for name in options.tasks if name not in found and options.tasks != TASKS]:
         raise UserError(f"{missing[0]} needs two files of sentences: --translation SOURCE TARGET")
     return {name: found[name]() for name in options.tasks if name in found}
