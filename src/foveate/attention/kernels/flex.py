@@ -61,6 +61,7 @@ def attend(call: Call) -> Attended:
     queries, keys, values = (in_four_dimensions(part.expand(*leading, *part.shape[-2:]), leading) for part in parts)
     positions, others = positional_part(call.mask)
     blocks = None if positions is None else block_mask(positions, queries.shape[-2], keys.shape[-2], device)
+    assert call.bias is None or isinstance(call.bias, PositionalBias)
     change = None if call.bias is None and not others else _changed_score(call.bias, others)
     output = _flex_attention(device.type)(queries, keys, values, score_mod=change, block_mask=blocks, scale=call.scale)
     return Attended(output.reshape(*leading, *output.shape[-2:]))
