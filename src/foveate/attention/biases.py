@@ -117,7 +117,7 @@ class LinearDistance(PositionalBias):
 
     def at(self, heads: Tensor | slice, queries: Tensor, keys: Tensor) -> Tensor:
         slopes, distance = precise(self.slopes).flatten()[heads], self.distance(queries, keys)
-        return -slopes.reshape(*slopes.shape, *(1,) * distance.ndim) * distance
+        return -slopes.reshape((*slopes.shape, *(1,) * distance.ndim)) * distance
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.slopes,)
