@@ -8,6 +8,7 @@ import foveate
 from foveate.attention import Entmax, MultiToken, Soft, attend, attend_full, causal, padding, window
 from foveate.attention.kernels import rows
 from foveate.errors import UserError
+from foveate.nn import multi_token_attention
 from foveate.nn.multi_token_attention import MultiTokenAttention
 
 
@@ -71,7 +72,7 @@ def test_kernels_agree(inner: Soft | Entmax, monkeypatch: pytest.MonkeyPatch) ->
         torch.testing.assert_close(one, other)
 
 
-def test_a_language_model_has_it_step_by_step_and_in_looks() -> None:
+def test_a_language_model_has_it_step_by_step_and_in_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     sizes = {"vocabulary": 50, "width": 32, "heads": 4, "layers": 2, "feedforward": 64, "positions": "rotary"}
     model = foveate.create("gpt-tiny", **sizes, window=9, mixing="multi-token").eval()
@@ -85,6 +86,11 @@ def test_a_language_model_has_it_step_by_step_and_in_looks() -> None:
         torch.testing.assert_close(logits, torch.stack([whole[0, 19], whole[1, 10]]), rtol=0, atol=1e-4)
         columns = [model.step(column, state) for column in tokens[:, 20:].unbind(1)]
     torch.testing.assert_close(torch.stack(columns, 1)[0], whole[0, 20:], rtol=0, atol=1e-4)
+    with torch.inference_mode(), foveate.look(model) as pieces:
+        _, again = model.prefill(tokens[:, :20], torch.tensor([20, 11]))
+        monkeypatch.setattr(multi_token_attention, "LARGE", 2 * 4 * 30 * 3)  # three tokens at a time
+        torch.testing.assert_close(model.steps(tokens[:, 20:], again), torch.stack(columns, 1), rtol=0, atol=1e-4)
+    assert len(next(site for site in pieces if site.name.endswith("0.self")).calls) == 5
     site, _ = sight
     weights = site.weights()
     torch.testing.assert_close(site.weights(heads=[2], queries=[0, 2, 7, 29]), weights[:, [2]][:, :, [0, 2, 7, 29]])

@@ -15,6 +15,7 @@ from foveate.attention import (
     Hard,
     Sigmoid,
     Soft,
+    SoftmaxPlusOne,
     Sparsemax,
     TopK,
     Weighing,
@@ -43,6 +44,7 @@ RULES = {
     "entmax 1.2": Entmax(1.2),
     "softmax": Entmax(1.0),
     "top": TopK(3),
+    "plus one": SoftmaxPlusOne(),
     "own": Squared(),
 }
 
@@ -97,6 +99,13 @@ def test_top_k_is_the_softmax_of_the_largest() -> None:
     assert ((found > 0).sum(-1) == 3).all()
     torch.testing.assert_close(found.sort(-1, descending=True).values[..., :3], scores.topk(3).values.softmax(-1))
     torch.testing.assert_close(TopK(20).weigh(scores), scores.softmax(-1))
+
+
+def test_softmax_plus_one_has_one_more_in_its_denominator() -> None:
+    scores = torch.randn(4, 9)
+    torch.testing.assert_close(SoftmaxPlusOne().weigh(scores), scores.exp() / (1 + scores.exp().sum(-1, keepdim=True)))
+    far = SoftmaxPlusOne().weigh(torch.tensor([[-90.0, -torch.inf], [90.0, 0.0]]))
+    torch.testing.assert_close(far.sum(-1), torch.tensor([0.0, 1.0]))
 
 
 def test_the_sum_of_sigmoids_begins_near_one_however_many_keys_a_query_sees() -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from foveate.errors import UserError
 from foveate.experiments import compare, mechanisms
-from foveate.experiments.mechanisms import IGNORED, MECHANISMS, Mechanisms
+from foveate.experiments.mechanisms import ENCODERS, IGNORED, MECHANISMS, Mechanisms
 
 TINY = {
     "steps": 1,
@@ -34,10 +34,10 @@ def text(tmp_path: Path) -> Path:
 def test_a_table_and_a_picture(tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mechanisms, "memory", lambda *_: 2**20)
     found = compare("mechanisms", Mechanisms(out=tmp_path, data=(text,), **TINY), Console(quiet=True))
-    assert [row[0] for row in found.tables[0].rows] == [*MECHANISMS]
+    assert [row[0] for row in found.tables[0].rows] == [*MECHANISMS, *ENCODERS]
     assert all(row[-1] == "1" for row in found.tables[0].rows)
     assert "chance is 20.0" in found.notes[0]
-    assert len(found.raw) == len(MECHANISMS)
+    assert len(found.raw) == len(MECHANISMS) + len(ENCODERS)
 
 
 def test_what_is_asked(text: Path) -> None:
@@ -74,6 +74,26 @@ def test_some_of_them_alone(tmp_path: Path, text: Path, monkeypatch: pytest.Monk
     assert [row[0] for row in found.tables[0].rows] == ["contextual positions", "softmax"]
     with pytest.raises(UserError, match="mechanisms"):
         compare("mechanisms", Mechanisms(**TINY, mechanisms=("none",)), Console(quiet=True))
+
+
+def test_translations_are_a_task_of_those_who_have_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mechanisms, "memory", lambda *_: 2**20)
+    files = tmp_path / "read.txt", tmp_path / "written.txt"
+    for file, letter in zip(files, "ab", strict=True):
+        file.write_text("\n".join(f"{letter}{number}" for number in range(60)), encoding="utf-8")
+    options = {"out": tmp_path, "mechanisms": ("softmax", "LSTM", "convolution"), "tasks": ("translation",)}
+    with pytest.raises(UserError, match="--translation SOURCE TARGET"):
+        compare("mechanisms", Mechanisms(**TINY, **options), Console(quiet=True))
+    asked = Mechanisms(translation=files, **TINY, **options)
+    tokens, labels = mechanisms._tasks(asked)["translation"][0](20)
+    for row, own in zip(tokens.tolist(), labels.tolist(), strict=True):
+        size = row.index(256)
+        read, written = bytes(row[:size]), bytes(row[size + 1 : 2 * size + 1])
+        assert written == read.replace(b"a", b"b")
+        assert own[size : 2 * size + 1] == [*written, 256]
+        assert {*own[:size], *own[2 * size + 1 :]} <= {IGNORED}
+    found = compare("mechanisms", asked, Console(quiet=True))
+    assert found.tables[0].headings[1] == "translation, bits a byte"
 
 
 def test_wrong_sizes(text: Path) -> None:

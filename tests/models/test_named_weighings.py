@@ -11,23 +11,29 @@ from foveate.errors import UserError
 from foveate.inference.cpu import optimize_for_cpu
 from foveate.interop.public_folder import layout_for
 from foveate.nn import MultiHeadAttention
-from foveate.nn.named_weighings import WEIGHINGS
+from foveate.nn.named_weighings import WEIGHINGS, weighing
 
 
 @pytest.mark.parametrize("name", WEIGHINGS)
 def test_every_way_to_make_weights_of_scores(name: str) -> None:
     """A target token by token has the logits of the whole, and where it looks is what the rule says."""
     torch.manual_seed(0)
-    sizes = {"src_vocab": 11, "tgt_vocab": 13, "width": 16, "heads": 2, "feedforward": 16}
-    model = foveate.create("transformer-tiny", **sizes, encoder_layers=1, decoder_layers=2, weights=name).eval()
+    sizes = {"src_vocab": 11, "tgt_vocab": 13, "width": 16, "heads": 2, "feedforward": 16, "weights": name}
+    if name == "top-k":
+        sizes["top_keys"] = 3
+    model = foveate.create("transformer-tiny", **sizes, encoder_layers=1, decoder_layers=2).eval()
     source, lengths, target = torch.randint(1, 11, (2, 7)), torch.tensor([7, 4]), torch.randint(1, 13, (2, 5))
     with torch.inference_mode(), foveate.look(model) as sight:
         whole = model(source, lengths, target).logits
-    rule = WEIGHINGS[name]
-    assert all(layer.select is rule for layer in model.modules() if isinstance(layer, MultiHeadAttention))
+    rule = type(weighing(model.config))
+    assert all(type(layer.select) is rule for layer in model.modules() if isinstance(layer, MultiHeadAttention))
     cross = sight["decoder.0.cross"].weights()
     assert (cross[1, ..., 4:] == 0).all()
-    if name != "sigmoid":
+    if name == "top-k":
+        assert ((cross[0] > 0).sum(-1) == 3).all()
+    if name == "softmax-plus-one":
+        assert (cross.sum(-1) < 1).all()
+    elif name != "sigmoid":
         torch.testing.assert_close(cross.sum(-1), torch.ones(2, 2, 5))
     with torch.inference_mode():
         state = model.start(source, lengths)

@@ -20,6 +20,7 @@ from foveate.models.text.causal_language_model import CausalLanguageModelConfig
 from foveate.models.vision.detr import DETR
 from foveate.models.vision.vit import ViTConfig
 from foveate.nn import DeformableAttention, DeformableDecoder, FeatureMapAttention, PlaceProposals, Proposals
+from foveate.nn.named_weighings import WEIGHINGS
 
 SMALL = {
     "src_vocab": 17,
@@ -80,6 +81,8 @@ SMALL = {
     "decoder_points": 3,
     "encoder_feedforward": 13,
     "fusion_width": 8,
+    "top_keys": 2,
+    "temperature_span": 3,
 }
 """Sizes for tests, by the name of the field."""
 
@@ -328,7 +331,7 @@ def variants() -> tuple[Variant, ...]:
             groups.setdefault(group, []).append(preset.name)
     for kind, names in groups.items():
         free = [name for name in names if name not in AS_THEY_ARE]
-        for number, change in enumerate(_changes(kind) if free else ()):
+        for number, change in enumerate(_changes(kind, len(found)) if free else ()):
             turns = [*free[number % len(free) :], *free[: number % len(free)]]
             variant = next(filter(_acts, (Variant(name, (change,)) for name in turns)), None)
             if variant is not None:
@@ -336,8 +339,9 @@ def variants() -> tuple[Variant, ...]:
     return tuple(found.values())
 
 
-def _changes(kind: Any) -> list[tuple[str, Any]]:
-    """All values of all fields of a config that offer a choice, and a width of values that is not that of keys."""
+def _changes(kind: Any, turn: int) -> list[tuple[str, Any]]:
+    """All values of all fields of a config that offer a choice, and a width of values that is not that of keys. Of the
+    rules that make weights, which differ in nothing but themselves, families take turns with one each."""
     kinds = field_types(kind)
     options = {
         part.name: get_args(kinds[part.name])
@@ -345,6 +349,9 @@ def _changes(kind: Any) -> list[tuple[str, Any]]:
         else (False, True) * (kinds[part.name] is bool)
         for part in fields(kind)
     }
+    if "weights" in kinds:
+        rules = [name for name in WEIGHINGS if name != "softmax"]
+        options["weights"] = (rules[turn % len(rules)],)
     options["value_width"] = (7,) * ("value_width" in kinds)
     return [(name, option) for name, values in options.items() for option in values]
 

@@ -36,7 +36,7 @@ from foveate.attention.scores import (
 )
 from foveate.attention.selection import Attended, Hard, Selection, Soft, Weighing
 from foveate.attention.sparse_masks import big_bird, blocks, chosen_blocks, leading, longformer, looking, strided
-from foveate.attention.weighings import Entmax, Sigmoid, Sparsemax, TalkingHeads, TopK
+from foveate.attention.weighings import Entmax, Sigmoid, SoftmaxPlusOne, Sparsemax, TalkingHeads, TopK
 
 __all__ = [
     "ContextualPosition",
@@ -79,6 +79,7 @@ __all__ = [
     "Selection",
     "Sigmoid",
     "Soft",
+    "SoftmaxPlusOne",
     "Sparsemax",
     "SoftCapped",
     "TalkingHeads",

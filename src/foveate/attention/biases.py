@@ -33,17 +33,6 @@ class Bias(ABC):
         """Whether the bias depends on the queries."""
         return False
 
-    @property
-    def positional(self) -> bool:
-        """Whether the head and the positions of a query and a key decide alone, as `at` tells."""
-        return False
-
-    def at(
-        self, head: Int[Tensor, "..."], queries: Int[Tensor, "..."], keys: Int[Tensor, "..."]
-    ) -> Float[Tensor, "..."]:
-        """Of a bias that is positional: the numbers of a head for queries at these positions and keys at those."""
-        raise NotImplementedError
-
     def shape(self) -> torch.Size:
         """The shape that must broadcast to (leading dimensions of the call, T, S); empty if the bias fits any call."""
         return torch.Size()
@@ -95,8 +84,24 @@ class _Sum(Bias):
         return torch.broadcast_shapes(*(part.shape() for part in self.parts))
 
 
+class PositionalBias(Bias):
+    """A bias that the head and the positions of a query and a key decide alone. Its `shape` begins with the heads."""
+
+    @abstractmethod
+    def at(
+        self, heads: Int[Tensor, ""] | slice, queries: Int[Tensor, "..."], keys: Int[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        """The numbers of a head, or of these heads as a first dimension, for queries at these positions and keys at
+        those. Heads in groups are numbered group by group."""
+
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
+        own, others = (positions_in(span, queries.device) for span in (rows, columns))
+        found = self.at(slice(None), own[:, None], others)
+        return found.reshape(*self.shape()[:-2], *found.shape[1:])
+
+
 @dataclass(frozen=True, eq=False)
-class LinearDistance(Bias):
+class LinearDistance(PositionalBias):
     """`-slope * |i - j|` for each head (ALiBi, Press et al. 2022); query i is at position `start + i`.
 
     `slopes` has the last of the leading dimensions: (H,), or (G, H/G) for grouped heads. Learned slopes are a parameter
@@ -106,20 +111,13 @@ class LinearDistance(Bias):
     slopes: Float[Tensor, "..."]
     start: int = 0
 
-    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        own, others = (positions_in(span, queries.device) for span in (rows, columns))
-        return -precise(self.slopes)[..., None, None] * self.distance(own[:, None], others)
-
     def distance(self, queries: Int[Tensor, "..."], keys: Int[Tensor, "..."]) -> Shaped[Tensor, "..."]:
         """How far it is from queries to keys at these positions."""
         return (keys - queries - self.start).abs()
 
-    @property
-    def positional(self) -> bool:
-        return True
-
-    def at(self, head: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-        return -precise(self.slopes).flatten()[head] * self.distance(queries, keys)
+    def at(self, heads: Tensor | slice, queries: Tensor, keys: Tensor) -> Tensor:
+        slopes, distance = precise(self.slopes).flatten()[heads], self.distance(queries, keys)
+        return -slopes.reshape((*slopes.shape, *(1,) * distance.ndim)) * distance
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.slopes,)
@@ -140,8 +138,7 @@ class Gaussian(Bias):
     deviation: float
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        keys = torch.arange(columns.start, columns.stop, device=queries.device)
-        distance = keys - cut(precise(self.centres)[..., None], rows, columns)
+        distance = positions_in(columns, queries.device) - cut(precise(self.centres)[..., None], rows, columns)
         return -(distance / self.deviation).square() / 2
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -166,7 +163,7 @@ class _Learned(nn.Module, Bias):
         return shifted
 
 
-class RelativePosition(_Learned):
+class RelativePosition(_Learned, PositionalBias):
     """A learned number for each head and distance `j - i`, clamped to `radius` (as in T5, without buckets)."""
 
     def __init__(self, heads: int, radius: int) -> None:
@@ -174,19 +171,12 @@ class RelativePosition(_Learned):
         self.radius = radius
         self.table = nn.Parameter(torch.zeros(heads, 2 * radius + 1))
 
-    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        return self.table[:, self.index(_distances(rows, columns, self.start, queries.device))]
-
     def index(self, distances: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
         """The places of the table that hold the numbers of these distances."""
         return distances.clamp(-self.radius, self.radius) + self.radius
 
-    @property
-    def positional(self) -> bool:
-        return True
-
-    def at(self, head: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-        return self.table[head, self.index(keys - queries - self.start)]
+    def at(self, heads: Tensor | slice, queries: Tensor, keys: Tensor) -> Tensor:
+        return self.table[heads, self.index(keys - queries - self.start)]
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.table,)
@@ -232,8 +222,8 @@ class RelativeKeys(_Learned):
         nn.init.xavier_uniform_(self.table)
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        distance = _distances(rows, columns, self.start, queries.device)
-        distance = distance.clamp(-self.radius, self.radius) + self.radius
+        own, others = (positions_in(span, queries.device) for span in (rows, columns))
+        distance = (others - own[:, None] - self.start).clamp(-self.radius, self.radius) + self.radius
         products = queries @ self.table.T * self.scale
         return products.gather(-1, distance.expand(*products.shape[:-1], -1))
 
@@ -243,9 +233,3 @@ class RelativeKeys(_Learned):
     @property
     def reads_queries(self) -> bool:
         return True
-
-
-def _distances(rows: range, columns: range, start: int, device: torch.device) -> Tensor:
-    """`j - i` for the keys j of `columns` and the queries i of `rows`, (T, S)."""
-    keys = torch.arange(columns.start, columns.stop, device=device)
-    return keys - torch.arange(rows.start, rows.stop, device=device)[:, None] - start

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.attention.biases import Bias
+from foveate.attention.shapes import positions_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,7 @@ class RelativeEncoding(Bias):
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
         queries, last = (queries + self.offset) * self.factor, self.vectors.shape[-2] // 2
         if self.places is not None:
-            keys = torch.arange(columns.start, columns.stop, device=queries.device)
+            keys = positions_in(columns, queries.device)
             distances = keys - self.places[:, None, rows.start : rows.stop, None] + last
             return (queries @ self.vectors.mT).gather(-1, distances.expand(-1, queries.shape[1], -1, -1))
         first, count = columns.start - rows.stop + 1, len(rows) + len(columns) - 1

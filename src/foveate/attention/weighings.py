@@ -4,6 +4,7 @@
     Sparsemax   the nearest distribution: many weights are 0
     Entmax      between the softmax (alpha 1) and Sparsemax (alpha 2)
     TopK        the softmax over the k largest scores
+    SoftmaxPlusOne  a softmax that may look at nothing
     TalkingHeads  mixtures of heads, before and after another rule
 
 A rule of one's own is a `Weighing` with `weigh`. T queries, S keys.
@@ -82,6 +83,15 @@ class TopK(Weighing):
         largest = scores.detach().topk(self.k, -1).indices
         left = torch.ones_like(scores, dtype=torch.bool).scatter(-1, largest, False)
         return weights(scores.masked_fill(left, -torch.inf))
+
+
+@dataclass(frozen=True)
+class SoftmaxPlusOne(Weighing):
+    """The softmax with 1 added to its denominator (Miller 2023): weights sum to less than 1 where no key fits. That is
+    one more key, with a score of 0 and no value; `Soft(sinks)` learns such scores."""
+
+    def weigh(self, scores: Scores) -> Scores:
+        return weights(scores, scores.new_zeros(()))
 
 
 class TalkingHeads(nn.Module, Weighing):

@@ -4,6 +4,7 @@ Copying, recalling what stood beside a key, and sorting ask for exact places, pi
 prose asks for habits of a language. What a model of each kind costs is measured beside it, and a map of each is drawn.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -17,19 +18,24 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import models
+from foveate.contracts import Output
 from foveate.data.sources import open_source
 from foveate.data.text.documents import Prose
-from foveate.errors import at_least, one_of
+from foveate.data.text.parallel_corpus import ParallelText
+from foveate.errors import UserError, at_least, one_of
 from foveate.experiments.comparison import Comparison, DeviceOptions, Table, on_device
 from foveate.experiments.drawing import panels
 from foveate.experiments.measuring import Run, memory, side_by_side
+from foveate.nn import GatedConvolution
 from foveate.sight import look
 
 MECHANISMS: dict[str, dict[str, Any]] = {
     "softmax": {},
+    "softmax plus one": {"weights": "softmax-plus-one"},
     "sigmoid": {"weights": "sigmoid"},
     "sparsemax": {"weights": "sparsemax"},
     "entmax": {"weights": "entmax"},
+    "top-k": {"weights": "top-k"},
     "contextual positions": {"positions": "contextual"},
     "talking heads": {"mixing": "talking"},
     "multi-token": {"mixing": "multi-token"},
@@ -41,6 +47,19 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "Mamba-2": {"mixing": "mamba-2"},
 }
 """What is changed of the preset `gpt-tiny`."""
+
+ENCODERS: dict[str, Callable[[int, int], nn.Module]] = {
+    "LSTM": lambda words, width: models.create(
+        "rnn-language", vocabulary=words, embedding=width, width=width, layers=2, dropout=0.0
+    ),
+    "convolution": lambda words, width: ConvolutionalLanguage(words, width),
+}
+"""Models without attention, from the number of tokens and their width."""
+
+TASKS = ("copying", "recall", "sorting", "pictures", "prose", "translation")
+
+IN_BITS = ("prose", "translation")
+"""Tasks whose score is the bits a byte; of the others it is the share of right tokens."""
 
 IGNORED = -100
 """The label of places where nothing is predicted."""
@@ -59,8 +78,10 @@ HELD_OUT = 20
 class Mechanisms(DeviceOptions):
     """Train small causal models with attention of every kind, and with what replaces it, on the same tasks."""
 
-    mechanisms: tuple[str, ...] = tuple(MECHANISMS)
+    mechanisms: tuple[str, ...] = (*MECHANISMS, *ENCODERS)
     """Which of them to compare."""
+    tasks: tuple[str, ...] = TASKS
+    """What they are trained for; translation needs sentences of yours."""
     steps: int = 600
     """Training steps of each model on each task."""
     batch: int = 32
@@ -77,6 +98,8 @@ class Mechanisms(DeviceOptions):
     """Prose by name; see `foveate data`."""
     data: tuple[Path, ...] = ()
     """Your own text instead: plain text files, or folders of .txt files."""
+    translation: tuple[Path, Path] | None = None
+    """Sentences and their translations, line by line, such as those of Multi30k: a task more."""
     context: int = 128
     """Bytes of prose that a model reads at once."""
     width: int = 64
@@ -94,8 +117,29 @@ OPTIONS = Mechanisms
 Batch = tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]
 """Tokens, and the label of each place."""
 
+Pairs = list[tuple[bytes, bytes]]
+"""Sentences and their translations."""
+
 Draw = Callable[[int], Batch]
 """Makes a batch of some rows."""
+
+
+class ConvolutionalLanguage(nn.Module):
+    """Predicts the next token from the last ones, by gated convolutions (Dauphin et al. 2017)."""
+
+    def __init__(self, words: int, width: int, layers: int = 2, kernel: int = 8) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.embedding = nn.Embedding(words, width)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers + 1))
+        self.convolutions = nn.ModuleList(GatedConvolution(width, kernel) for _ in range(layers))
+        self.output = nn.Linear(width, words)
+
+    def forward(self, tokens: Int[Tensor, "B T"]) -> Output:
+        x = self.embedding(tokens)
+        for norm, layer in zip(self.norms, self.convolutions, strict=False):
+            x = x + layer(F.pad(norm(x), (0, 0, self.kernel - 1, 0)))
+        return Output(self.output(self.norms[-1](x)))
 
 
 @dataclass(frozen=True)
@@ -118,7 +162,9 @@ def run(options: Mechanisms, console: Console) -> Comparison:
         at_least(2, name, getattr(options, name))
     at_least(4, "side", options.side)  # so that each half has room for a mark
     for name in options.mechanisms:
-        one_of("mechanisms", name, MECHANISMS)
+        one_of("mechanisms", name, (*MECHANISMS, *ENCODERS))
+    for name in options.tasks:
+        one_of("tasks", name, TASKS)
     at_least(options.pairs, "vocabulary", options.vocabulary)  # so that keys can differ
     tasks = _tasks(options)
     times = side_by_side({name: prepare(options, name) for name in options.mechanisms}, options.repeats)
@@ -128,7 +174,7 @@ def run(options: Mechanisms, console: Console) -> Comparison:
         for task, (draw, test, words) in tasks.items():
             model = _train(options, name, draw, words)
             scores[task] = _score(task, model, test)
-            if task == "recall":
+            if task == "recall" and name in MECHANISMS:
                 maps[name] = _map(model, test)
             console.print(f"{name}, {task}: {scores[task]:.2f}", highlight=False)
         parameters = sum(part.numel() for part in model.parameters())
@@ -165,8 +211,6 @@ def _tasks(options: Mechanisms) -> dict[str, tuple[Draw, Draw, int]]:
         labels[:, 2 * pairs + 1 :: 2] = known[..., 1]  # the place of each key that is asked for
         return tokens, labels
 
-    train, test = _prose(options)
-
     def reading(text: Tensor) -> Draw:
         def draw(rows: int) -> Batch:
             starts = torch.randint(len(text) - options.context, (rows, 1))
@@ -179,17 +223,53 @@ def _tasks(options: Mechanisms) -> dict[str, tuple[Draw, Draw, int]]:
         """From one pair to all: whoever looks up one among few learns to among many."""
         return recall(rows, int(torch.randint(1, options.pairs + 1, ())))
 
-    return {
-        "copying": (copying, copying, words + 1),
-        "recall": (growing, lambda rows: recall(rows, options.pairs), 2 * words + 1),
-        "sorting": (sorting, sorting, words + 1),
-        "pictures": (
+    def prose() -> tuple[Draw, Draw, int]:
+        train, test = _prose(options)
+        return reading(train), reading(test), BYTES
+
+    found: dict[str, Callable[[], tuple[Draw, Draw, int]]] = {
+        "copying": lambda: (copying, copying, words + 1),
+        "recall": lambda: (growing, lambda rows: recall(rows, options.pairs), 2 * words + 1),
+        "sorting": lambda: (sorting, sorting, words + 1),
+        "pictures": lambda: (
             partial(_pictures, options.side),
             lambda rows: _pictures(options.side, 5 * rows),  # each has a single answer
             COLOURS + 2,
         ),
-        "prose": (reading(train), reading(test), BYTES),
+        "prose": prose,
     }
+    if options.translation is not None:
+        learned, tested = _pairs(options, *options.translation)
+        found["translation"] = lambda: (_translating(learned), _translating(tested), BYTES + 1)
+    if missing := [name for name in options.tasks if name not in found and options.tasks != TASKS]:
+        raise UserError(f"{missing[0]} needs two files of sentences: --translation SOURCE TARGET")
+    return {name: found[name]() for name in options.tasks if name in found}
+
+
+def _pairs(options: Mechanisms, source: Path, target: Path) -> tuple[Pairs, Pairs]:
+    """Bytes of pairs to learn from, and of those to test on: of the pairs that have room in twice the context."""
+    parts: list[Pairs] = []
+    for part in ParallelText.from_files(source, target).held_out(HELD_OUT):
+        pairs = [(read.encode(), written.encode()) for read, written in part]
+        parts.append([pair for pair in pairs if sum(map(len, pair)) < 2 * options.context])
+        at_least(1, f"the number of pairs of fewer than {2 * options.context} bytes", len(parts[-1]))
+    return parts[0], parts[1]
+
+
+def _translating(pairs: Pairs) -> Draw:
+    """A sentence, a separator, its translation and an end."""
+
+    def draw(rows: int) -> Batch:
+        chosen = [pairs[number] for number in torch.randint(len(pairs), (rows,)).tolist()]
+        longest = max(sum(map(len, pair)) for pair in chosen) + 1
+        tokens, labels = torch.full((rows, longest), BYTES), torch.full((rows, longest), IGNORED)
+        for row, (read, asked) in enumerate(chosen):
+            known = torch.tensor([*read, BYTES, *asked, BYTES])
+            tokens[row, : len(known) - 1] = known[:-1]
+            labels[row, len(read) : len(known) - 1] = known[len(read) + 1 :]
+        return tokens, labels
+
+    return draw
 
 
 def _pictures(side: int, rows: int) -> Batch:
@@ -231,12 +311,16 @@ def _prose(options: Mechanisms) -> tuple[Int[Tensor, "N"], Int[Tensor, "M"]]:
 
 def _model(options: Mechanisms, name: str, words: int, length: int) -> nn.Module:
     torch.manual_seed(options.seed)
+    if name in ENCODERS:
+        return ENCODERS[name](words, options.width)
     sizes: dict[str, Any] = {"width": options.width, "heads": 4, "layers": 2, "feedforward": 2 * options.width}
     return models.create("gpt-tiny", vocabulary=words, max_length=length, dropout=0.0, **sizes, **MECHANISMS[name])
 
 
 def _train(options: Mechanisms, name: str, draw: Draw, words: int) -> nn.Module:
     longest = max(2 * options.length, 4 * options.pairs + 1, options.side**2 + 1, options.context)
+    if options.translation is not None:
+        longest = max(longest, 2 * options.context)
     model = _model(options, name, words, longest)
     torch.manual_seed(options.seed)
     optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
@@ -258,8 +342,8 @@ def _score(task: str, model: nn.Module, test: Draw, rows: int = 200) -> float:
     torch.manual_seed(0)
     tokens, labels = test(rows)
     logits = model(tokens).logits
-    if task == "prose":
-        return float(F.cross_entropy(logits.flatten(0, 1), labels.flatten())) / torch.tensor(2.0).log().item()
+    if task in IN_BITS:
+        return float(F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)) / math.log(2)
     asked = labels != IGNORED
     return 100 * float((logits.argmax(-1) == labels)[asked].float().mean())
 
@@ -286,14 +370,14 @@ def prepare(options: Mechanisms, name: str) -> Run:
 
 
 def _report(options: Mechanisms, results: list[MechanismResult], maps: dict[str, Any]) -> Comparison:
-    headings = ["copying, %", "recall, %", "sorting, %", "pictures, %", "prose, bits a byte", "parameters", "ms", "MiB"]
-    table = Table(["", *headings])
+    tasks = [f"{task}, {'bits a byte' if task in IN_BITS else '%'}" for task in results[0].scores]
+    table = Table(["", *tasks, "parameters", "ms", "MiB"])
     for one in results:
-        scores = (f"{one.scores[task]:.{2 if task == 'prose' else 1}f}" for task in one.scores)
+        scores = (f"{one.scores[task]:.{2 if task in IN_BITS else 1}f}" for task in one.scores)
         used = "" if one.mebibytes is None else f"{one.mebibytes:,.0f}"
         table.rows.append([one.mechanism, *scores, f"{one.parameters:,}", f"{one.milliseconds:,.0f}", used])
     columns = 4
-    figure, grid = panels(-(-len(maps) // columns), columns, 2.4, 2.5)
+    figure, grid = panels(max(1, -(-len(maps) // columns)), columns, 2.4, 2.5)
     for axes, (name, weights) in zip(grid.flat, maps.items(), strict=False):
         axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
         axes.set(title=name, xticks=[], yticks=[])
@@ -303,9 +387,9 @@ def _report(options: Mechanisms, results: list[MechanismResult], maps: dict[str,
         f"task, a fixed rate for all. {options.length} tokens of {options.vocabulary} are copied or sorted; of "
         f"{options.pairs} pairs the second is recalled by the first; chance is {100 / options.vocabulary:.1f}. "
         f"In pictures of {options.side} x {options.side} pixels two marks have the same colour or not; chance is 50. "
-        f"Prose is read {options.context} bytes at a time. ms and MiB are those of forward and backward pass over "
-        f"{options.long:,} tokens. The picture shows the sizes of the weights of the last layer in recall, the mean "
-        "over heads."
+        f"Prose is read {options.context} bytes at a time, translations are of pairs below twice that. "
+        f"ms and MiB are those of forward and backward pass over {options.long:,} tokens. "
+        "The picture shows the sizes of the weights of the last layer in recall, the mean over heads."
     )
     return Comparison(
         "What makes weights of scores, and what replaces them",

@@ -28,6 +28,7 @@ from foveate.nn import (
     TransformerBlock,
 )
 from foveate.nn.norms import ShiftedRMSNorm
+from foveate.nn.rotary import Rotation
 
 Function = Callable[[Tensor], Tensor]
 """Makes vectors (R, P) of vectors (R, C), one for each row."""
@@ -237,9 +238,11 @@ def projections(layer: MultiHeadAttention) -> Callable[[Tensor, Any], tuple[Tens
             def together(x: Tensor, rotation: Any) -> tuple[Tensor, Tensor, Tensor]:
                 projected = joint(x)
                 turned = projected[:, :both].view(len(x), -1, 1, width)
-                turned = turned if rotation is None else rotation(turned)
                 values = projected[:, both:].view(len(x), -1, 1, value_width)
-                return turned[:, :count], turned[:, count:], values
+                if isinstance(rotation, Rotation):
+                    turned, rotation = rotation(turned), None
+                queries, keys = turned[:, :count], turned[:, count:]
+                return *((queries, keys) if rotation is None else rotation.turn(queries, keys)), values
 
             return together
 
@@ -257,7 +260,7 @@ def projections(layer: MultiHeadAttention) -> Callable[[Tensor, Any], tuple[Tens
         queries, keys, values = split(x)
         queries, keys = heads(queries, query_norm), heads(keys, key_norm)
         if rotation is not None:
-            queries, keys = rotation(queries), rotation(keys)
+            queries, keys = rotation.turn(queries, keys)
         return queries, keys, values.view(len(x), -1, 1, value_width)
 
     return apart

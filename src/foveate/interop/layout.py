@@ -44,7 +44,7 @@ class Layout:
     """The class of transformers that reads the sounds of such a model; empty for one that reads none."""
 
 
-NOT_PUBLIC = ("split", "head_widths", "value_width", "head_gate", "weights", "mixing")
+NOT_PUBLIC = ("split", "head_widths", "value_width", "head_gate", "weights", "mixing", "query_temperature")
 """Fields of configs that no public layout has."""
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, Selection, Soft, attend
 from foveate.errors import UserError
 from foveate.nn.norms import Norm
-from foveate.nn.rotary import Rotation
+from foveate.nn.rotary import Turn
 from foveate.nn.unequal_heads import UnequalOutput, UnequalProjection, widest
 
 
@@ -112,7 +112,7 @@ class MultiHeadAttention(nn.Module):
         mask: Mask | Tensor | None = None,
         bias: Bias | Tensor | None = None,
         past: Memory | None = None,
-        rotation: Rotation | None = None,
+        rotation: Turn | None = None,
         positions: Float[Tensor, "... T C"] | None = None,
         source_positions: Float[Tensor, "... S E"] | None = None,
     ) -> Float[Tensor, "B T O"]:
@@ -130,7 +130,7 @@ class MultiHeadAttention(nn.Module):
             return self._finish(x, self._attend(self._heads(queries, self.query_norm), source, mask, bias))
         queries, keys, values = self._project(x, positions)
         if rotation is not None:
-            queries, keys = rotation(queries), rotation(keys)
+            queries, keys = rotation.turn(queries, keys)
         if past is None:
             past = self._memory(keys, values)
         else:

@@ -11,7 +11,7 @@ from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.feedforward import FeedForward
 from foveate.nn.latent_attention import LatentAttention
 from foveate.nn.residual import Residual
-from foveate.nn.rotary import Rotation
+from foveate.nn.rotary import Turn
 from foveate.nn.running import Running, RunningLayer
 
 SelfAttention = MultiHeadAttention | LatentAttention | RunningLayer
@@ -37,7 +37,7 @@ class TransformerBlock(nn.Module):
         mask: Mask | Tensor | None = None,
         bias: Bias | None = None,
         past: Memory | Running | None = None,
-        rotation: Rotation | None = None,
+        rotation: Turn | None = None,
         positions: Float[Tensor, "... T C"] | None = None,
     ) -> Float[Tensor, "B T C"]:
         """`past` is the memory of the tokens so far; those of x are appended. `positions` of x are added to queries and
@@ -72,7 +72,7 @@ class ParallelBlock(TransformerBlock):
         mask: Mask | Tensor | None = None,
         bias: Bias | None = None,
         past: Memory | Running | None = None,
-        rotation: Rotation | None = None,
+        rotation: Turn | None = None,
         positions: Float[Tensor, "... T C"] | None = None,
     ) -> Float[Tensor, "B T C"]:
         attention = partial(self.self, mask=mask, bias=bias, past=past, rotation=rotation, positions=positions)

@@ -20,8 +20,6 @@ class DifferentialAttention(MultiHeadAttention):
     `number` is that of the layer, from 0: deeper layers begin with a larger share.
     """
 
-    attends = True
-
     def __init__(self, width: int, heads: int, number: int = 0, **options: Any) -> None:
         super().__init__(width, heads, **options)
         if self.group != 1 or heads % 2 or options.get("head_widths") is not None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, Selection, Soft, attend
 from foveate.errors import UserError
 from foveate.nn.attention import split_heads
-from foveate.nn.rotary import Rotation
+from foveate.nn.rotary import Turn
 
 
 class LatentMemory(Memory):
@@ -72,7 +72,7 @@ class LatentAttention(nn.Module):
 
     def memory(self, source: Float[Tensor, "B S C"], expected: int = 0) -> LatentMemory:
         """What the places of a source keep, with room for `expected` of them. They do not turn."""
-        key, latent = self._kept(source, None)
+        key, latent = self._kept(source)
         return LatentMemory(torch.cat([key, latent], -1)[:, :, None], self.latent_width, self.score, expected)
 
     def forward(
@@ -82,15 +82,16 @@ class LatentAttention(nn.Module):
         mask: Mask | Tensor | None = None,
         bias: Bias | Tensor | None = None,
         past: Memory | None = None,
-        rotation: Rotation | None = None,
+        rotation: Turn | None = None,
         positions: Float[Tensor, "... T C"] | None = None,
     ) -> Float[Tensor, "B T C"]:
         """Attend from x to x, and to the `past`, to which x is added."""
         if source is not None or positions is not None:
             raise UserError("latent attention reads its own input alone, without added positions")
         queries = split_heads(self.query(x), self.turned + self.head_width)
-        queries = queries if rotation is None else rotation(queries)
-        key, latent = self._kept(x, rotation)
+        key, latent = self._kept(x)
+        if rotation is not None:
+            queries, key = rotation.turn(queries, key)
         dropout = self.dropout if self.training else 0.0
         look = partial(attend, mask=mask, bias=bias, select=self.select, dropout=dropout)
         if past is None:
@@ -105,12 +106,10 @@ class LatentAttention(nn.Module):
         found: Tensor = self.output(output.transpose(1, 2).flatten(2))
         return found
 
-    def _kept(
-        self, x: Float[Tensor, "B T C"], rotation: Rotation | None
-    ) -> tuple[Float[Tensor, "B 1 T R"], Float[Tensor, "B 1 T L"]]:
+    def _kept(self, x: Float[Tensor, "B T C"]) -> tuple[Float[Tensor, "B 1 T R"], Float[Tensor, "B 1 T L"]]:
         """The key that tells each place's position, and its latent vector."""
         key, latent = self.latent(x)[:, None].split([self.turned, self.latent_width], -1)
-        return key if rotation is None else rotation(key), self.norm(latent)
+        return key, self.norm(latent)
 
 
 def latent_layers(latent_width: int | None, turned: int) -> Callable[..., LatentAttention]:

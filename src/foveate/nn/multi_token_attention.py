@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.attention import Bias, Mask, Memory, MultiToken, attend_full
+from foveate.attention.kernels import LARGE
 from foveate.errors import UserError
 from foveate.nn.attention import MultiHeadAttention
 
@@ -15,6 +16,7 @@ class ScoredMemory(Memory):
     """Keys and values so far, and the scores of the last queries that looked at them; earlier ones are gone."""
 
     can_crop = False
+    eager = True
     scores: Float[Tensor, "B H N S"] | None = None
 
     def reorder(self, rows: Int[Tensor, "R"]) -> None:
@@ -26,6 +28,12 @@ class ScoredMemory(Memory):
         assert isinstance(found, ScoredMemory)
         found.scores = None if self.scores is None else self.scores.expand(rows, -1, -1, -1)
         return found
+
+    def fitting(self, count: int) -> int:
+        """How many of the next `count` queries are read at once: as many as an eager computation has room for, since
+        scores of earlier queries are read from this memory."""
+        pairs = self.keys.shape[:-2].numel() * (self.length + count)
+        return count if self.scores is None else max(1, LARGE // max(1, pairs))
 
     def crop(self, length: int, reuse: bool = False) -> None:
         raise ValueError("the scores of earlier queries are not kept: a memory of them cannot be cropped")

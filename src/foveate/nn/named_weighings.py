@@ -1,14 +1,30 @@
 """The rules that make weights of scores, by the names that configs and flags have for them."""
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, Protocol
 
-from foveate.attention import Entmax, Sigmoid, Soft, Sparsemax, Weighing
+from foveate.attention import Entmax, Sigmoid, Soft, SoftmaxPlusOne, Sparsemax, TopK, Weighing
 
-WeighingName = Literal["softmax", "sigmoid", "sparsemax", "entmax"]
+WeighingName = Literal["softmax", "softmax-plus-one", "sigmoid", "sparsemax", "entmax", "top-k"]
 
-WEIGHINGS: dict[WeighingName, Weighing] = {
-    "softmax": Soft(),
-    "sigmoid": Sigmoid(),
-    "sparsemax": Sparsemax(),
-    "entmax": Entmax(),
+
+class Named(Protocol):
+    """The fields of a config that decide the rule."""
+
+    weights: WeighingName
+    top_keys: int
+
+
+WEIGHINGS: dict[WeighingName, Callable[[Named], Weighing]] = {
+    "softmax": lambda config: Soft(),
+    "softmax-plus-one": lambda config: SoftmaxPlusOne(),
+    "sigmoid": lambda config: Sigmoid(),
+    "sparsemax": lambda config: Sparsemax(),
+    "entmax": lambda config: Entmax(),
+    "top-k": lambda config: TopK(config.top_keys),
 }
+
+
+def weighing(config: Named) -> Weighing:
+    """The rule that a config names."""
+    return WEIGHINGS[config.weights](config)

@@ -5,6 +5,7 @@ distance only. A part of each head's width may stay as it is (Black et al. 2022,
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,8 +18,18 @@ from torch import Tensor, nn
 from foveate.errors import UserError, one_of
 
 
+class Turn(ABC):
+    """What positions do to projected queries and keys before they are compared."""
+
+    @abstractmethod
+    def turn(
+        self, queries: Float[Tensor, "B H T D"], keys: Float[Tensor, "B G T E"]
+    ) -> tuple[Float[Tensor, "B H T D"], Float[Tensor, "B G T E"]]:
+        """Queries and keys of the same positions, as these positions change them."""
+
+
 @dataclass(frozen=True, eq=False)
-class Rotation:
+class Rotation(Turn):
     """The cosine and sine of each position's angles; turns the heads' queries or keys of these positions."""
 
     cosine: Float[Tensor, "B 1 T R"]
@@ -31,6 +42,26 @@ class Rotation:
         first, second = turned.chunk(2, -1)
         turned = turned * self.cosine + torch.cat([-second, first], -1) * self.sine
         return torch.cat([turned, rest], -1) if rest.shape[-1] else turned
+
+    def turn(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        return self(queries), self(keys)
+
+
+@dataclass(frozen=True, eq=False)
+class QueryTemperature(Turn):
+    """Queries grow with the logarithm of their position, `1 + temperature * log(1 + floor((position + 1) / span))`, so
+    that weights over many keys stay sharp, and nothing turns: the layers without rotation of Llama 4 (Meta 2025)."""
+
+    factor: Float[Tensor, "B 1 T 1"]
+
+    @classmethod
+    def of(cls, places: Int[Tensor, "B T"], temperature: float, span: int, dtype: torch.dtype) -> "QueryTemperature":
+        """That of queries at these positions."""
+        spans = torch.floor((places[:, None, :, None].float() + 1) / span)
+        return cls((1 + temperature * spans.log1p()).to(dtype))
+
+    def turn(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        return queries * self.factor, keys
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from foveate.attention.masks import causal_part
 from foveate.attention.shapes import precise
 from foveate.errors import UserError
 from foveate.nn.attention import split_heads
-from foveate.nn.rotary import Rotation
+from foveate.nn.rotary import Turn
 
 FORGOTTEN = -35.0
 """The logarithm of a share that is nothing beside 1 in single precision."""
@@ -94,7 +94,7 @@ class RunningLayer(nn.Module, ABC):
         mask: Mask | Tensor | None = None,
         bias: Bias | Tensor | None = None,
         past: Running | None = None,
-        rotation: Rotation | None = None,
+        rotation: Turn | None = None,
         positions: Float[Tensor, "... T C"] | None = None,
     ) -> Float[Tensor, "B T C"]:
         """`mask` hides later places and those of other texts. `past` is the state, which goes on in place."""
@@ -112,7 +112,7 @@ class RunningLayer(nn.Module, ABC):
         x: Float[Tensor, "B T C"],
         begins: Bool[Tensor, "B T"] | None,
         past: Running | None,
-        rotation: Rotation | None,
+        rotation: Turn | None,
     ) -> Float[Tensor, "B T C"]:
         """The layer itself. `begins` are the places that begin anew."""
 
@@ -149,7 +149,7 @@ class LinearAttention(RunningLayer):
         self.score = Features(positive)
 
     def mix(
-        self, x: Tensor, begins: Tensor | None, past: Running | None, rotation: Rotation | None
+        self, x: Tensor, begins: Tensor | None, past: Running | None, rotation: Turn | None
     ) -> Float[Tensor, "B T C"]:
         if rotation is not None:
             raise UserError("linear attention has no rotary positions: its features must stay positive")
@@ -170,11 +170,11 @@ class Retention(RunningLayer):
         )
 
     def mix(
-        self, x: Tensor, begins: Tensor | None, past: Running | None, rotation: Rotation | None
+        self, x: Tensor, begins: Tensor | None, past: Running | None, rotation: Turn | None
     ) -> Float[Tensor, "B T C"]:
         q, k, v = (split_heads(layer(x), self.key_width) for layer in (self.query, self.key, self.value))
         if rotation is not None:
-            q, k = rotation(q), rotation(k)
+            q, k = rotation.turn(q, k)
         shares = 1 - 2.0 ** (-5 - torch.arange(self.heads, device=x.device))
         decay = _decays(shares.log()[:, None].expand(len(x), -1, x.shape[1]), begins)
         found = self.attend(q, k / math.sqrt(self.key_width), v, decay, past, Dot())
@@ -200,14 +200,14 @@ class GatedDelta(RunningLayer):
         self.norm = nn.RMSNorm(self.value_width, eps=1e-6)
 
     def mix(
-        self, x: Tensor, begins: Tensor | None, past: Running | None, rotation: Rotation | None
+        self, x: Tensor, begins: Tensor | None, past: Running | None, rotation: Turn | None
     ) -> Float[Tensor, "B T C"]:
         joined = torch.cat([self.query(x), self.key(x), self.value(x)], -1)
         parts = F.silu(self.convolution(joined, begins, past)).chunk(3, -1)
         q, k, v = (split_heads(part, self.key_width) for part in parts)
         q, k = (precise(part) * (precise(part).square().sum(-1, keepdim=True) + 1e-6).rsqrt() for part in (q, k))
         if rotation is not None:
-            q, k = rotation(q), rotation(k)
+            q, k = rotation.turn(q, k)
         strength = precise(self.strength(x)).sigmoid().mT
         rates = -self.log_rate.exp() * F.softplus(precise(self.decay(x)) + self.decay_bias)
         decay = _decays(rates.mT, begins)
@@ -237,7 +237,7 @@ class Mamba2(RunningLayer):
         self.norm = nn.RMSNorm(inner, eps=1e-5)
 
     def mix(
-        self, x: Tensor, begins: Tensor | None, past: Running | None, rotation: Rotation | None
+        self, x: Tensor, begins: Tensor | None, past: Running | None, rotation: Turn | None
     ) -> Float[Tensor, "B T C"]:
         if rotation is not None:
             raise UserError("Mamba-2 has no rotary positions: its state knows the order")

@@ -11,18 +11,18 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Bias, ContextualPosition, Mask, Memory, ScaledDot, Score, SoftCapped, Weighing, window
-from foveate.errors import UserError, check_literals
+from foveate.errors import UserError, at_least, check_literals
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.blocks import ParallelBlock, SelfAttention, TransformerBlock
 from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.heads import HeadFields
-from foveate.nn.named_weighings import WEIGHINGS
+from foveate.nn.named_weighings import weighing
 from foveate.nn.norms import Norm, norm
 from foveate.nn.positions import CONTEXTUAL, PositionKind, position_encoding
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
-from foveate.nn.rotary import Rotary, RotaryScaling, Rotation
+from foveate.nn.rotary import QueryTemperature, Rotary, RotaryScaling, Turn
 from foveate.nn.running import Running
 
 
@@ -98,6 +98,11 @@ class StackConfig(HeadFields):
     """Rotary positions: how frequencies were changed for longer texts; by default they were not."""
     rotary_layers: tuple[bool, ...] | None = None
     """Rotary positions: which blocks have them, a pattern that repeats (SmolLM3: three of four); by default all."""
+    query_temperature: float | None = None
+    """Blocks without rotary positions: queries grow with the logarithm of their position, by this factor (Llama 4:
+    0.1); by default they do not."""
+    temperature_span: int = 8192
+    """Positions after which queries grow, and grow again."""
     window_rotary_base: float | None = None
     """The rotary base of the blocks in which the window holds; by default that of all others."""
     window_every: int = 1
@@ -134,6 +139,7 @@ class TransformerStack(nn.Module):
         self.window = config.window
         self.window_layers = config.window_layers or (*(False,) * (config.window_every - 1), True)
         self.rotary_layers = config.rotary_layers or (True,)
+        self.temperature, self.temperature_span = config.query_temperature, config.temperature_span
         width = config.input_width or config.width
         given = distances is not None and config.positions == "relative"
         self.positions, own = position_encoding(
@@ -167,7 +173,7 @@ class TransformerStack(nn.Module):
         places: Int[Tensor, "P T"] | None = None,
         past: Sequence[Memory | Running] | None = None,
         biases: Sequence[Bias] = (),
-        rotation: Rotation | None = None,
+        rotation: Turn | None = None,
     ) -> Float[Tensor, "B T C"]:
         """Each vector in the light of those that `mask` lets it see.
 
@@ -182,13 +188,15 @@ class TransformerStack(nn.Module):
         x = self.dropout(x if self.input_norm is None else self.input_norm(x))
         x = x if self.widen is None else self.widen(x)
         bias = self.distances.with_start(start) if self.distances is not None and start else self.distances
-        near_rotation = rotation
+        near_rotation, unturned = rotation, None
         if self.rotary is not None and self.near_rotary is not None:
             if places is None:
                 places = torch.arange(start, start + x.shape[1], device=x.device)[None]
             rotation = near_rotation = self.rotary(places, x.dtype)
             if self.near_rotary is not self.rotary:
                 near_rotation = self.near_rotary(places, x.dtype)
+            if self.temperature is not None:
+                unturned = QueryTemperature.of(places, self.temperature, self.temperature_span, x.dtype)
         near = mask
         if self.window is not None:
             near = window(self.window, start) if mask is None else window(self.window, start) & mask
@@ -197,7 +205,7 @@ class TransformerStack(nn.Module):
             turns = self.rotary_layers[number % len(self.rotary_layers)]
             seen, turned = (near, near_rotation) if windowed else (mask, rotation)
             own = biases[number] if biases else bias
-            x = block(x, seen, own, past[number] if past else None, turned if turns else None)
+            x = block(x, seen, own, past[number] if past else None, turned if turns else unturned)
         return self.norm(x)
 
     def memories(self, x: Float[Tensor, "B T C"], expected: int = 0) -> list[Memory | Running]:
@@ -208,6 +216,7 @@ class TransformerStack(nn.Module):
 def _check(config: StackConfig) -> None:
     """Raise UserError for choices that do not go together."""
     check_literals(config)
+    at_least(1, "temperature_span", config.temperature_span)
     if config.parallel and config.norm != "pre":
         raise UserError("parallel attention and feed-forward layers need norm='pre'")
     if config.positions in ("rotary", "relative-projected", "contextual") and config.head_widths is not None:
@@ -244,7 +253,7 @@ def _score(config: StackConfig) -> Score | None:
 
 def _select(config: StackConfig) -> Weighing:
     """The rule that makes weights of scores, one for each layer where it learns."""
-    rule = WEIGHINGS[config.weights]
+    rule = weighing(config)
     if config.positions != "contextual":
         return rule
     return ContextualPosition(config.head_width or config.width // config.heads, CONTEXTUAL, rule)

@@ -8,6 +8,7 @@ import foveate
 from foveate.contracts import Generator
 from foveate.decoding import Decoding, beam, decode, greedy, sample
 from foveate.errors import UserError
+from foveate.inference.cpu import optimize_for_cpu
 from foveate.special_tokens import LEARNED
 
 SMALL = {"vocabulary": 17, "width": 12, "heads": 3, "feedforward": 20, "layers": 2, "max_length": 11, "dropout": 0.0}
@@ -165,3 +166,28 @@ def test_a_label_of_the_text_depends_on_no_padding(pooling: str) -> None:
     torch.testing.assert_close(model(long, torch.tensor([3, 5])).logits[:1], alone)
     left = torch.tensor([[0, 0, 3, 5, 7], [1, 2, 3, 4, 6]])
     torch.testing.assert_close(model(left, torch.tensor([3, 5]), "left").logits[:1], alone)
+
+
+def test_queries_of_layers_without_rotation_grow_with_their_position() -> None:
+    """As in Llama 4, by the formula of its public implementation; from a state and in lean steps, too."""
+    torch.manual_seed(1)
+    turns = {"positions": "rotary", "rotary_layers": (True, False), "query_temperature": 2.0, "temperature_span": 3}
+    sizes = {"vocabulary": 17, "width": 16, "heads": 2, "layers": 2, "feedforward": 11, "dropout": 0.0}
+    model = foveate.create("gpt-tiny", **sizes, **turns).eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    layer, seen, tokens = model.stack.blocks[1].self, [], torch.randint(1, 17, (2, 11))
+    layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    with torch.no_grad(), foveate.look(model) as sight:
+        whole = model(tokens).logits
+        queries, keys = (part(seen[0]).unflatten(-1, (2, 8)).transpose(1, 2) for part in (layer.query, layer.key))
+    scales = torch.log1p(torch.floor((torch.arange(11.0) + 1) / 3)) * 2 + 1
+    scores = (queries * scales[:, None]) @ keys.mT / 8**0.5
+    expected = scores.masked_fill(torch.ones(11, 11).triu(1).bool(), -torch.inf).softmax(-1)
+    torch.testing.assert_close([*sight][1].weights(), expected)
+    layer._forward_pre_hooks.clear()
+    with torch.inference_mode():
+        for reader in (model, optimize_for_cpu(model)):
+            logits, state = reader.prefill(tokens[:, :4], torch.tensor([4, 4]))
+            rows = [logits, *(reader.step(column, state) for column in tokens[:, 4:].unbind(1))]
+            torch.testing.assert_close(torch.stack(rows, 1), whole[:, 3:], rtol=0, atol=1e-4)

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from foveate.accelerator import compiles_attention
-from foveate.attention.biases import Bias
+from foveate.attention.biases import PositionalBias
 from foveate.attention.call import Call
 from foveate.attention.kernels.sdpa import in_four_dimensions, in_the_type_of_autocast
 from foveate.attention.length_masks import Padding
@@ -50,7 +50,8 @@ def serves(call: Call) -> bool:
     if call.bias is None:
         return positions not in (None, Causal(0))
     learned = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.bias.tensors())
-    return call.bias.positional and call.bias.shape()[:-2] == call.leading[1:] and not learned
+    positional = isinstance(call.bias, PositionalBias) and call.bias.shape()[:-2] == call.leading[1:]
+    return positional and not learned
 
 
 def attend(call: Call) -> Attended:
@@ -60,6 +61,7 @@ def attend(call: Call) -> Attended:
     queries, keys, values = (in_four_dimensions(part.expand(*leading, *part.shape[-2:]), leading) for part in parts)
     positions, others = positional_part(call.mask)
     blocks = None if positions is None else block_mask(positions, queries.shape[-2], keys.shape[-2], device)
+    assert call.bias is None or isinstance(call.bias, PositionalBias)
     change = None if call.bias is None and not others else _changed_score(call.bias, others)
     output = _flex_attention(device.type)(queries, keys, values, score_mod=change, block_mask=blocks, scale=call.scale)
     return Attended(output.reshape(*leading, *output.shape[-2:]))
@@ -72,7 +74,7 @@ def _flex_attention(kind: str) -> Any:
     return flex_attention if kind == "cpu" else torch.compile(flex_attention, dynamic=True)
 
 
-def _changed_score(bias: Bias | None, paddings: Any) -> Callable[..., Tensor]:
+def _changed_score(bias: PositionalBias | None, paddings: Any) -> Callable[..., Tensor]:
     """Adds the bias to a score, and hides padding. Blocks are those of positions alone, which all examples share."""
 
     def change(score: Tensor, example: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:

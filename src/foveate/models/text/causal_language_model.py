@@ -32,8 +32,8 @@ from foveate.nn import (
 from foveate.nn.blocks import SelfAttention
 from foveate.nn.differential_attention import DifferentialAttention
 from foveate.nn.latent_attention import latent_layers
-from foveate.nn.multi_token_attention import MultiTokenAttention
-from foveate.nn.named_weighings import WEIGHINGS
+from foveate.nn.multi_token_attention import MultiTokenAttention, ScoredMemory
+from foveate.nn.named_weighings import weighing
 
 Mixing = Literal[
     "attention",
@@ -230,6 +230,9 @@ class CausalLanguageModel(nn.Module):
         self, tokens: Int[Tensor, "R T"], state: TextState, texts: Int[Tensor, "R T"] | None = None
     ) -> Float[Tensor, "R T C"]:
         """The hidden states of tokens after those of the state, if that has any; adds theirs to it."""
+        most = [part.fitting(tokens.shape[1]) for part in state.past if isinstance(part, ScoredMemory)]
+        if most and most[0] < tokens.shape[1]:
+            return torch.cat([self.read(piece, state) for piece in tokens.split(most[0], 1)], 1)
         start = state.past[0].length if state.past else 0
         mask = causal(start) if tokens.shape[1] > 1 else None
         places = None
@@ -254,7 +257,7 @@ def _layers(config: CausalLanguageModelConfig) -> Callable[..., SelfAttention] |
         numbers = count()
         return lambda width, heads, **options: DifferentialAttention(width, heads, next(numbers), **options)
     if config.mixing == "talking":
-        rule = WEIGHINGS[config.weights]
+        rule = weighing(config)
         return lambda width, heads, **options: MultiHeadAttention(
             width, heads, **{**options, "select": TalkingHeads(heads, rule)}
         )
