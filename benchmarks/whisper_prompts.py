@@ -45,11 +45,11 @@ def compare(table: Path, peer: str, model: str, every: int) -> None:
     from foveate.forms.sound import Heard
     from foveate.forms.whisper import WhisperOptions
     from foveate.forms.whisper_tokens import plain_words
-    from foveate.interop.pretrained import weights
+    from foveate.interop.pretrained import locate
     from foveate.metrics.error_rates import error_rate
 
     torch.set_num_threads(1)
-    ours: Any = foveate.load(weights("whisper-tiny.en").fetch(print))
+    ours: Any = foveate.load(locate("whisper-tiny.en", print))
     reads, writes = ours.processor.reads, ours.processor.writes
     command = [peer, __file__, str(table), "--answer", "--model", model]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

@@ -16,7 +16,7 @@ from foveate import cli
 from foveate.cli import bench
 from foveate.cli import train as cli_train
 from foveate.experiments import Comparison
-from foveate.interop import pretrained
+from foveate.interop.pretrained import smollm2
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -89,9 +89,7 @@ def test_every_training_has_options_that_there_are(
     command: str, small_language_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a small folder in place of a language model, which would be fetched, and no look at the data."""
-    known = pretrained.weights
-    small = pretrained.Weights("smollm2", "", "", "", lambda before: small_language_model)
-    monkeypatch.setattr(pretrained, "weights", lambda name: small if name == "smollm2" else known(name))
+    monkeypatch.setattr(smollm2, "fetch", lambda before_fetch: small_language_model)
     monkeypatch.setattr(cli_train, "usual_start", lambda task, recipe: None)
     task, *rest = shlex.split(command)[1:]
     ran: list[Any] = []

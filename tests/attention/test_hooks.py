@@ -74,7 +74,13 @@ ALONE = {
     },
     "MultiheadAttention": set(),
     "multi_head_attention_forward": set(),
-    "Softmax": {"training/objectives/set_matching.py"},  # SoftmaxClasses, an objective
+    "Softmax": {
+        "training/objectives/set_matching.py",  # SoftmaxClasses, an objective
+        # SoftmaxPlusOne, a rule of weights:
+        "attention/__init__.py",
+        "attention/weighings.py",
+        "nn/named_weighings.py",
+    },
     "softmax": {
         "attention/selection.py",
         "attention/single_query.py",
