@@ -6,8 +6,10 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from foveate.data.folders import class_folders, files_below, split_folders
+from foveate.data.folders import IMAGE_FOLDERS, SOUND_FOLDERS, class_folders, files_below, split_folders
+from foveate.data.images.captions import captioned_images
 from foveate.data.images.labelled import labelled_images
+from foveate.data.images.questions import image_questions
 from foveate.data.layout import TABLES, part_to_measure, parts_to_learn
 from foveate.data.sounds.labelled import labelled_sounds
 from foveate.data.sounds.wav import write_wave
@@ -114,3 +116,32 @@ def test_a_folder_for_each_text_without_transcripts(tmp_path: Path) -> None:
     sound(tmp_path / "zwei/1.wav")
     (tmp_path / "readme.txt").write_text("no transcript")
     assert [one.label for one in labelled_sounds([tmp_path], spoken=True)] == ["zwei"]
+
+
+IMAGE_READERS = {
+    "label": (labelled_images, "image,label\na.png,cat\n"),
+    "captions": (captioned_images, "image,caption\na.png,a cat\n"),
+    "questions": (image_questions, "image,question,answer\na.png,what?,cat\n"),
+}
+
+
+@pytest.mark.parametrize("folder", ["", *IMAGE_FOLDERS])
+@pytest.mark.parametrize("kind", IMAGE_READERS)
+def test_images_of_a_table_are_beside_it_or_in_a_folder_of_images(kind: str, folder: str, tmp_path: Path) -> None:
+    read, text = IMAGE_READERS[kind]
+    (tmp_path / "table.csv").write_text(text)
+    with pytest.raises(UserError, match=r"there is no file .*a\.png"):
+        read([tmp_path / "table.csv"])
+    image(tmp_path / folder / "a.png")
+    assert [one.read().size for one in read([tmp_path / "table.csv"])] == [(4, 4)]
+    (tmp_path / "table.csv").write_text(text.replace("a.png", "../a.png"))
+    image(tmp_path.parent / "a.png")
+    with pytest.raises(UserError, match=r"outside the folder|there is no file"):
+        read([tmp_path / "table.csv"])
+
+
+@pytest.mark.parametrize("folder", ["", *SOUND_FOLDERS])
+def test_sounds_of_a_table_are_beside_it_or_in_a_folder_of_sounds(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("sound,label\na.wav,cat\n")
+    sound(tmp_path / folder / "a.wav")
+    assert [one.label for one in labelled_sounds([tmp_path / "table.csv"])] == ["cat"]

@@ -90,10 +90,17 @@ def listed_file(folder: Path, name: str, where: str) -> Path:
     return file
 
 
+IMAGE_FOLDERS = ("images", "Images", "imgs", "img", "photos")
+"""The folders beside a table that hold its images, by the names that people give them."""
+
+SOUND_FOLDERS = ("clips", "wavs", "wav", "audio", "sounds")
+"""The folders beside a list that hold its sounds, by the names that people give them."""
+
+
 def listed_beside(folder: Path, name: str, where: str, within: Sequence[str]) -> Path:
     """As `listed_file`, where the name may count from one of the folders `within` the folder, too."""
-    place = next((part for part in within if is_file(folder / part / name)), None)
-    return listed_file(folder, name if place is None else str(Path(place) / name), where)
+    place = next((part for part in ("", *within) if is_file(folder / part / name)), "")
+    return listed_file(folder, str(Path(place) / name), where)
 
 
 class SplitFolders(NamedTuple):

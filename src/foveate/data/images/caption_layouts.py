@@ -8,7 +8,7 @@ from typing import Any
 
 from foveate import limits
 from foveate.config import from_dict
-from foveate.data.folders import listed_beside
+from foveate.data.folders import IMAGE_FOLDERS, listed_beside
 from foveate.data.images.coco import CocoCaption, CocoFile, CocoImage, coco_parts, find_image
 from foveate.data.layout import DataLayout, Parts, named_parts
 from foveate.data.table import CAPTION, IMAGE, DataTable
@@ -20,7 +20,7 @@ LONGEST = 2_000
 """Most characters of a caption."""
 
 FLICKR_FOLDERS = (
-    *("Images", "images", "Flicker8k_Dataset", "Flickr8k_Dataset"),
+    *(*IMAGE_FOLDERS, "Flicker8k_Dataset", "Flickr8k_Dataset"),
     *("flickr30k_images", "flickr30k-images", "flickr30k_images/flickr30k_images"),
 )
 """Where the images are, from the file of captions."""

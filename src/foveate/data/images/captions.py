@@ -8,7 +8,7 @@ from pathlib import Path
 import PIL.Image
 
 from foveate.data.dataset import Dataset, Note
-from foveate.data.folders import listed_file
+from foveate.data.folders import IMAGE_FOLDERS, listed_beside
 from foveate.data.images.caption_layouts import CAPTIONED, check_length
 from foveate.data.images.decoding import read_image
 from foveate.data.layout import read_by
@@ -89,7 +89,7 @@ def _of_table(path: Path, lines: list[int | None]) -> dict[Path, list[str]]:
             continue
         (name, caption), where = row.cells, f"{path}, {row.place}"
         check_length(caption, where)
-        found.setdefault(file := listed_file(path.parent, name, where), []).append(caption)
+        found.setdefault(file := listed_beside(path.parent, name, where, IMAGE_FOLDERS), []).append(caption)
         lines.append(numbers.setdefault(file, len(numbers)))
     return found
 

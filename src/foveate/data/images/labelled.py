@@ -11,7 +11,7 @@ import PIL.Image
 from PIL import ImageOps
 
 from foveate.data.dataset import Dataset, Example, without_empty
-from foveate.data.folders import class_folders, files_below, listed_file
+from foveate.data.folders import IMAGE_FOLDERS, class_folders, files_below, listed_beside
 from foveate.data.images.decoding import (
     LARGEST_FILE,
     DamagedImage,
@@ -187,7 +187,7 @@ def _of_table(path: Path, column: Column, lines: list[int | None]) -> list[Label
     examples, labels = [], dict[Path, str]()
     for row in without_empty(DataTable(path, (IMAGE, column)), lines):
         name, label = row.cells
-        file = listed_file(path.parent, name, f"{path}, {row.place}")
+        file = listed_beside(path.parent, name, f"{path}, {row.place}", IMAGE_FOLDERS)
         if (other := labels.setdefault(file, label)) != label:
             raise UserError(f"{path}, {row.place}: {file} has the label '{label}', but '{other}' before")
         examples.append(image_of_file(file, label))

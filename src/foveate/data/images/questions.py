@@ -8,7 +8,7 @@ from pathlib import Path
 import PIL.Image
 
 from foveate.data.dataset import Dataset, without_empty
-from foveate.data.folders import listed_file
+from foveate.data.folders import IMAGE_FOLDERS, listed_beside
 from foveate.data.images.decoding import read_image
 from foveate.data.images.question_layouts import ASKED_IMAGES, AskedImage
 from foveate.data.layout import read_by
@@ -80,6 +80,6 @@ def _of_table(path: Path, lines: list[int | None]) -> list[ImageQuestion]:
     found = []
     for row in without_empty(DataTable(path, (IMAGE, QUESTION, ANSWER)), lines):
         (name, question, answer), where = row.cells, f"{row.place} of {path.name}"
-        file = listed_file(path.parent, name, f"{path}, {row.place}")
+        file = listed_beside(path.parent, name, f"{path}, {row.place}", IMAGE_FOLDERS)
         found.append(ImageQuestion(where, question, answer, partial(read_image, file), str(file), file=file))
     return found

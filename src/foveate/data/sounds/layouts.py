@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from foveate.data.folders import listed_beside, listed_file
+from foveate.data.folders import SOUND_FOLDERS, listed_beside, listed_file
 from foveate.data.layout import DataLayout, Parts, inner_folder, named_parts
 from foveate.data.table.columns import SOUND, SPEAKER, TRANSCRIPT
 from foveate.data.table.formats import format_of
@@ -31,7 +31,7 @@ class SpokenFile(NamedTuple):
 
 def listed_sound(folder: Path, name: str, where: str) -> Path:
     """The sound that a list names. Raises UserError as `listed_file`."""
-    return listed_beside(folder, _ROOT.sub("", name), where, (CLIPS,))
+    return listed_beside(folder, _ROOT.sub("", name), where, SOUND_FOLDERS)
 
 
 def _librispeech_parts(folder: Path) -> Parts | None:
