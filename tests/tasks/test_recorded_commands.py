@@ -4,6 +4,7 @@ folder has the preset and the settings that the record says."""
 import shlex
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from foveate.data.sources import babyai, panda
 from foveate.data.sources.splits import Splits
 from foveate.files import read_json
 from foveate.forms.prose import ReadProse
-from foveate.interop import pretrained
+from foveate.interop.pretrained import efficientnet, minilm
 from foveate.tasks import find_task
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.task import Task
@@ -126,16 +127,17 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     found = Desk(tmp_path_factory.mktemp("desk"))
     weights: dict[str, Path] = {}
 
-    def of_name(name: str) -> pretrained.Weights:
+    def fetch(name: str, before_fetch: object) -> Path:
         if name not in weights:
             weights[name] = random_weights(name, found.folder / f"weights-{name}", found)
-        return pretrained.Weights(name, "", "", "", lambda before: weights[name])
+        return weights[name]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(found.folder)
         patch.setenv("FOVEATE_CACHE", str(found.folder / "cache"))
         patch.setattr(Task, "open_source", lambda task, name, recipe: small_source(task, name, recipe, found))
-        patch.setattr(pretrained, "weights", of_name)
+        patch.setattr(minilm, "fetch", partial(fetch, "minilm"))
+        patch.setattr(efficientnet, "fetch", partial(fetch, "efficientnet-lite0"))
         for source in (babyai, panda):
             patch.setattr(source, "EPISODES", made_examples.COUNT)
             patch.setattr(source, "COUNTS", (2, 2))
