@@ -1,13 +1,14 @@
 """The rules that make weights of scores, by the names that configs and flags have for them."""
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from foveate.attention import Entmax, Sigmoid, Soft, SoftmaxPlusOne, Sparsemax, TopK, Weighing
 
 WeighingName = Literal["softmax", "softmax-plus-one", "sigmoid", "sparsemax", "entmax", "top-k"]
 
 
+@runtime_checkable
 class Named(Protocol):
     """The fields of a config that decide the rule."""
 
