@@ -1,6 +1,7 @@
 """What the tests of the page ask a browser."""
 
 import base64
+from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
@@ -13,6 +14,15 @@ def settled(tab: Any) -> None:
     tab.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
+def until(tab: Any, holds: Callable[[], object]) -> None:
+    """Wait until something holds that the page reaches by itself: an answer of the server may be late."""
+    for _ in range(500):
+        if holds():
+            return
+        tab.wait_for_timeout(20)
+    assert holds()
+
+
 def name_of(tab: Any) -> tuple[str, str]:
     """Which head is open: its site and its name."""
     return tab.eval_on_selector(".crumbs select", "(list) => list.selectedOptions[0].text"), tab.inner_text(
@@ -22,11 +32,7 @@ def name_of(tab: Any) -> tuple[str, str]:
 
 def expect(tab: Any, wanted: tuple[str, str]) -> None:
     """Wait until a head is open."""
-    for _ in range(200):
-        if tab.locator(".head-name").count() and name_of(tab) == wanted:
-            return
-        tab.wait_for_timeout(20)
-    assert name_of(tab) == wanted
+    until(tab, lambda: tab.locator(".head-name").count() and name_of(tab) == wanted)
 
 
 def painted(tab: Any, selector: str) -> np.ndarray:
