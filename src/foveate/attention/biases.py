@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from foveate.attention.shapes import cut, positions_in, precise
+from foveate.attention.shapes import cut, grouped_heads, positions_in, precise
 from foveate.errors import UserError
 
 
@@ -40,6 +40,10 @@ class Bias(ABC):
     def __add__(self, other: "Bias | Tensor") -> "Bias":
         return _Sum((self, as_bias(other)))
 
+    def in_groups(self, *sizes: int) -> "Bias":
+        """The same bias for heads in groups of these `sizes`, (G, H / G): its heads are numbered group by group."""
+        return _InGroups(self, sizes)
+
 
 def as_bias(bias: "Bias | Tensor") -> Bias:
     """A `Bias` for a bias or a floating-point tensor (..., T or 1, S or 1). Raises TypeError for anything else."""
@@ -63,6 +67,28 @@ class _Given(Bias):
 
     def shape(self) -> torch.Size:
         return self.tensor.shape
+
+
+@dataclass(frozen=True, eq=False)
+class _InGroups(Bias):
+    bias: Bias
+    sizes: tuple[int, ...]
+
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
+        if self.reads_queries:
+            queries = queries.flatten(-2 - len(self.sizes), -3)
+        found = self.bias.block(queries, rows, columns)
+        return found.reshape(grouped_heads(found.shape, self.sizes))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.bias.tensors()
+
+    @property
+    def reads_queries(self) -> bool:
+        return self.bias.reads_queries
+
+    def shape(self) -> torch.Size:
+        return grouped_heads(self.bias.shape(), self.sizes)
 
 
 @dataclass(frozen=True, eq=False)

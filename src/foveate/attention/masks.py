@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from foveate.attention.shapes import cut, positions_in, precise
+from foveate.attention.shapes import cut, grouped_heads, positions_in, precise
 
 
 class Mask(ABC):
@@ -59,6 +59,10 @@ class Mask(ABC):
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors that `block` reads."""
         return ()
+
+    def in_groups(self, *sizes: int) -> "Mask":
+        """The same mask for heads in groups of these `sizes`, (G, H / G); one that knows no heads is itself."""
+        return self
 
     def __or__(self, other: "Mask | Tensor") -> "Mask":
         return _Any((self, as_mask(other)))
@@ -167,6 +171,9 @@ class _Around(Mask):
             positions_in(columns, device) - cut(precise(self.centres)[..., None], rows, columns)
         ).abs() <= self.radius
 
+    def in_groups(self, *sizes: int) -> Mask:
+        return _Around(self.centres.reshape(grouped_heads(self.shape(0), sizes)[:-1]), self.radius)
+
     def shape(self, leading: int) -> torch.Size:
         return torch.Size((*self.centres.shape, 1))
 
@@ -180,6 +187,9 @@ class _Given(Mask):
 
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
         return cut(self.tensor, rows, columns)
+
+    def in_groups(self, *sizes: int) -> Mask:
+        return _Given(self.tensor.reshape(grouped_heads(self.tensor.shape, sizes)))
 
     @property
     def rowwise(self) -> bool:
@@ -205,6 +215,9 @@ class _Joined(Mask):
 
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
         return reduce(self.join, (part.block(rows, columns, leading, device) for part in self.parts))
+
+    def in_groups(self, *sizes: int) -> Mask:
+        return type(self)(tuple(part.in_groups(*sizes) for part in self.parts))
 
     @property
     def positional(self) -> bool:

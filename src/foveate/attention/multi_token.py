@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention.selection import Attended, Soft, Weighing, dropped
+from foveate.attention.shapes import joined_heads
 
 
 class MultiToken(nn.Module, Weighing):
@@ -25,7 +26,8 @@ class MultiToken(nn.Module, Weighing):
     def __init__(
         self, heads: int, queries: int = 6, keys: int = 11, group: int = 1, rule: Weighing | None = None
     ) -> None:
-        """`group` heads are mixed with one another. Heads are the last of the leading dimensions."""
+        """`group` heads are mixed with one another. Heads are the last of the leading dimensions, or the last ones
+        where they are in groups."""
         super().__init__()
         if heads % group or queries < 1 or keys % 2 == 0:
             raise ValueError(f"{heads} heads in groups of {group}, {queries} queries, {keys} keys: keys must be odd")
@@ -42,16 +44,15 @@ class MultiToken(nn.Module, Weighing):
     def weigh(self, scores: Float[Tensor, "... H T S"]) -> Float[Tensor, "... H T S"]:
         """The first rows are those of queries that have none before them."""
         heads, queries, keys = self.convolution.shape
-        if scores.ndim < 3 or scores.shape[-3] != heads:
-            raise ValueError(f"{heads} heads are convolved, but scores are {tuple(scores.shape)}: (..., H, T, S)")
-        hidden = scores == -torch.inf
-        around = F.pad(scores.masked_fill(hidden, 0.0), (keys // 2, keys // 2, queries - 1, 0))
+        joined = joined_heads(scores, heads)
+        hidden = joined == -torch.inf
+        around = F.pad(joined.masked_fill(hidden, 0.0), (keys // 2, keys // 2, queries - 1, 0))
         kernel = self.convolution.to(scores.dtype)[:, None]
-        joined = F.conv2d(around.reshape(-1, *around.shape[-3:]), kernel, groups=heads).view(scores.shape)
-        found = self.rule.weigh(joined.to(scores.dtype).masked_fill(hidden, -torch.inf))
+        mixed = F.conv2d(around.reshape(-1, *around.shape[-3:]), kernel, groups=heads).view(joined.shape)
+        found = self.rule.weigh(mixed.to(scores.dtype).masked_fill(hidden, -torch.inf))
         mixture = self.mixture.to(found.dtype)
         grouped = found.unflatten(-3, (len(mixture), -1))
-        return torch.einsum("nag,...ngts->...nats", mixture, grouped).flatten(-4, -3)
+        return torch.einsum("nag,...ngts->...nats", mixture, grouped).reshape(scores.shape)
 
     def select(
         self,

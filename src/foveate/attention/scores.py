@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from foveate.attention import scratch
 from foveate.attention.autocast import without_autocast
-from foveate.attention.shapes import broadcast
+from foveate.attention.shapes import broadcast, joined_heads
 
 
 class Score:
@@ -81,7 +81,8 @@ class Cosine(nn.Module, Score):
         self.log_factor = nn.Parameter(torch.full((heads, 1, 1), math.log(10)))
 
     def queries(self, q: Float[Tensor, "... H T D"]) -> Float[Tensor, "... H T D"]:
-        return F.normalize(q, dim=-1) * self.log_factor.clamp(max=math.log(100)).exp()
+        factors = self.log_factor.clamp(max=math.log(100)).exp()
+        return (joined_heads(F.normalize(q, dim=-1), len(factors)) * factors).view(q.shape)
 
     def keys(self, k: Float[Tensor, "... S D"]) -> Float[Tensor, "... S D"]:
         return F.normalize(k, dim=-1)

@@ -30,6 +30,24 @@ def cut(tensor: Tensor, rows: range, columns: range) -> Tensor:
     return tensor
 
 
+def joined_heads(tensor: Tensor, heads: int) -> Tensor:
+    """A tensor (..., H, T, S) whose heads may be in groups, (..., G, H / G, T, S), with one dimension for all of them.
+
+    Raises ValueError if no last dimensions before T have this many.
+    """
+    for first in range(tensor.ndim - 3, -1, -1):
+        if tensor.shape[first:-2].numel() == heads:
+            return tensor.flatten(first, -3)
+    raise ValueError(f"a tensor of shape {tuple(tensor.shape)} does not have {heads} heads: it must be (..., H, T, S)")
+
+
+def grouped_heads(shape: torch.Size, sizes: tuple[int, ...]) -> torch.Size:
+    """A shape (..., H or 1, T, S) with the heads in groups of these `sizes`, (..., G, H / G, T, S); (T, S) stays."""
+    if len(shape) < 3:
+        return shape
+    return torch.Size((*shape[:-3], *((1,) * len(sizes) if shape[-3] == 1 else sizes), *shape[-2:]))
+
+
 def positions_in(span: range, device: torch.device) -> Tensor:
     """The positions of a span as a tensor."""
     return torch.arange(span.start, span.stop, device=device)

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.attention.masks import Mask, PositionalMask, window
-from foveate.attention.shapes import positions_in
+from foveate.attention.shapes import grouped_heads, positions_in
 
 
 def strided(step: int, start: int = 0) -> Mask:
@@ -104,6 +104,9 @@ class _Blocks(Mask):
         down, across = (positions_in(span, device) // self.size for span in (rows, columns))
         return self.allowed.to(device)[..., down[:, None], across]
 
+    def in_groups(self, *sizes: int) -> Mask:
+        return _Blocks(self.allowed.reshape(grouped_heads(self.allowed.shape, sizes)), self.size)
+
     def shape(self, leading: int) -> torch.Size:
         return torch.Size((*self.allowed.shape[:-2], 1, 1))
 
@@ -124,6 +127,9 @@ class _ChosenBlocks(Mask):
         outside = (places < 0) | (places >= count)
         allowed = torch.zeros(*places.shape[:-1], count + 1, dtype=torch.bool, device=device)
         return allowed.scatter_(-1, places.masked_fill(outside, count), True)[..., across - first]
+
+    def in_groups(self, *sizes: int) -> Mask:
+        return _ChosenBlocks(self.places.reshape(grouped_heads(self.places.shape, sizes)), self.size)
 
     def shape(self, leading: int) -> torch.Size:
         return torch.Size((*self.places.shape[:-1], 1))

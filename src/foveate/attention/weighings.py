@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention.selection import Soft, Weighing, weights
+from foveate.attention.shapes import joined_heads
 
 STEPS = 40
 """Halvings of the interval in which the threshold of an entmax lies: to the last digit of single precision."""
@@ -96,8 +97,8 @@ class SoftmaxPlusOne(Weighing):
 
 class TalkingHeads(nn.Module, Weighing):
     """Learned mixtures of the heads' scores before another rule, by default the softmax, and of its weights after it
-    (Shazeer et al. 2020, https://arxiv.org/abs/2003.02436). Heads are the last of the leading dimensions; what one of
-    them may not see, none may. The mixtures begin with each head by itself."""
+    (Shazeer et al. 2020, https://arxiv.org/abs/2003.02436). Heads are the last of the leading dimensions, or the last
+    ones where they are in groups; what one of them may not see, none may. The mixtures begin with each head by itself."""
 
     joins_heads = True
 
@@ -110,12 +111,11 @@ class TalkingHeads(nn.Module, Weighing):
         return (self.before, self.after, *self.rule.tensors())
 
     def weigh(self, scores: Float[Tensor, "... H T S"]) -> Float[Tensor, "... H T S"]:
-        if scores.ndim < 3 or scores.shape[-3] != len(self.before):
-            raise ValueError(f"{len(self.before)} heads talk, but scores are {tuple(scores.shape)}: (..., H, T, S)")
-        hidden = (scores == -torch.inf).any(-3, keepdim=True)
-        mixed = torch.einsum("gh,...hts->...gts", self.before.to(scores.dtype), scores.masked_fill(hidden, 0.0))
+        joined = joined_heads(scores, len(self.before))
+        hidden = (joined == -torch.inf).any(-3, keepdim=True)
+        mixed = torch.einsum("gh,...hts->...gts", self.before.to(scores.dtype), joined.masked_fill(hidden, 0.0))
         found = self.rule.weigh(mixed.masked_fill(hidden, -torch.inf))
-        return torch.einsum("gh,...hts->...gts", self.after.to(scores.dtype), found)
+        return torch.einsum("gh,...hts->...gts", self.after.to(scores.dtype), found).view(scores.shape)
 
 
 class _Entmax(torch.autograd.Function):

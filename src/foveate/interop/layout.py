@@ -9,6 +9,7 @@ from torch import Tensor
 
 from foveate.errors import MOST, UserError, show_value
 from foveate.interop.key_map import KeyMap
+from foveate.nn import StackConfig
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,20 @@ class Layout:
     """The class of transformers that reads the sounds of such a model; empty for one that reads none."""
 
 
-NOT_PUBLIC = ("split", "head_widths", "value_width", "head_gate", "weights", "mixing", "query_temperature")
+NOT_PUBLIC = (
+    *("split", "head_widths", "value_width", "head_gate", "weights", "mixing", "query_temperature"),
+    *("head_score", "score_limit"),
+)
 """Fields of configs that no public layout has."""
+
+OF_STACKS = ("key_value_heads", "query_key_norm", "score_scale", "score_cap")
+"""Fields that public layouts have of text models alone: their tables say which."""
 
 
 def require_public(config: Any, public: str) -> None:
     """UserError, in one line, for a config with attention that no other library has."""
-    usual = {part.name: part.default for part in fields(config) if part.name in NOT_PUBLIC}
+    refused = NOT_PUBLIC if isinstance(config, StackConfig) else (*NOT_PUBLIC, *OF_STACKS)
+    usual = {part.name: part.default for part in fields(config) if part.name in refused}
     for name, plain in usual.items():
         if (own := getattr(config, name)) != plain:
             raise UserError(f"this model has the {name} {own}, but {public} {plain}: it has no public layout")

@@ -47,7 +47,7 @@ OF_ATTENTION = (
         "attention_dropout",
         "window",
     ),
-    *("attention_bias", "query_key_norm", "score_scale", "score_cap"),
+    *("attention_bias", "query_key_norm", "head_score", "score_scale", "score_cap", "score_limit"),
 )
 """Fields that decide layers with keys and values alone."""
 
@@ -59,8 +59,10 @@ OF_OWN_KEYS = (
         "split",
         "head_widths",
         "query_key_norm",
+        "head_score",
         "score_scale",
         "score_cap",
+        "score_limit",
     ),
 )
 """Fields that decide keys and values which each head projects from the input itself."""
@@ -83,6 +85,7 @@ RULES = (
     IdleRule("query_temperature", "positions", acts=("rotary",)),
     IdleRule("query_temperature", "rotary_layers", idle=(None,)),
     IdleRule("temperature_span", "query_temperature", idle=(None,)),
+    IdleRule("score_scale", "head_score", idle=("cosine",)),
     IdleRule("top_keys", "weights", acts=("top-k",)),
     *(IdleRule(name, "mixing", idle=STATES) for name in OF_ATTENTION),
     *(IdleRule(name, "mixing", idle=("latent",)) for name in OF_OWN_KEYS),

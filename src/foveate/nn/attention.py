@@ -8,6 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, Selection, Soft, attend
+from foveate.attention.biases import as_bias
+from foveate.attention.masks import as_mask
 from foveate.errors import UserError
 from foveate.nn.norms import Norm
 from foveate.nn.rotary import Turn
@@ -149,12 +151,19 @@ class MultiHeadAttention(nn.Module):
         if self.memory_dtype is not None:
             queries = queries.to(memory.values.dtype)
         dropout = self.dropout if self.training else 0.0
-        if self.group > 1:
-            queries = queries.unflatten(1, (-1, self.group))
+        queries, mask, bias = self._grouped(queries, mask, bias)
         output = attend(queries, memory, mask=mask, bias=bias, select=self.select, dropout=dropout)
         output = (output if self.group == 1 else output.flatten(1, 2)).transpose(1, 2).flatten(2)
         output = output if self.memory_dtype is None else output.to(dtype)
         return memory.scatter(output)
+
+    def _grouped(
+        self, queries: Float[Tensor, "B H T D"], mask: Mask | Tensor | None, bias: Bias | Tensor | None
+    ) -> tuple[Float[Tensor, "B ... T D"], Mask | Tensor | None, Bias | Tensor | None]:
+        """Queries, their mask and their bias, in groups where heads share keys."""
+        if self.group == 1:
+            return queries, mask, bias
+        return in_groups(queries.unflatten(1, (-1, self.group)), mask, bias)
 
     def _finish(self, x: Float[Tensor, "B T C"], heads: Float[Tensor, "B T HV"]) -> Float[Tensor, "B T O"]:
         """The output of the layer."""
@@ -189,6 +198,18 @@ class MultiHeadAttention(nn.Module):
         if self.norm_across:
             return split_heads(norm(projected), self.head_width)
         return norm(split_heads(projected, self.head_width))
+
+
+def in_groups(
+    queries: Float[Tensor, "B G ... T D"], mask: Mask | Tensor | None, bias: Bias | Tensor | None
+) -> tuple[Float[Tensor, "B G ... T D"], Mask | None, Bias | None]:
+    """Queries of heads that are in groups, with their mask and bias made for them."""
+    sizes = queries.shape[1:-2]
+    return (
+        queries,
+        None if mask is None else as_mask(mask).in_groups(*sizes),
+        None if bias is None else as_bias(bias).in_groups(*sizes),
+    )
 
 
 def _sum(x: Tensor, positions: Tensor | None) -> Tensor:

@@ -32,12 +32,13 @@ class DecoderSizes(Protocol):
     activation_dropout: float
 
 
-def decoder_block(sizes: DecoderSizes, attention: Callable[[], MultiHeadAttention] | None = None) -> DecoderBlock:
-    """A block of these sizes, whose source is as wide as the model; `attention` makes both of its attention layers."""
-    attention = attention or partial(MultiHeadAttention, sizes.width, sizes.heads, dropout=sizes.attention_dropout)
+def decoder_block(sizes: DecoderSizes, attention: Callable[..., MultiHeadAttention] | None = None) -> DecoderBlock:
+    """A block of these sizes, whose source is as wide as the model; `attention` makes both of its attention layers, the
+    second one `to_source`."""
+    usual = partial(MultiHeadAttention, sizes.width, sizes.heads, dropout=sizes.attention_dropout)
     return DecoderBlock(
-        attention(),
-        attention(),
+        attention() if attention else usual(),
+        attention(to_source=True) if attention else usual(),
         FeedForward(sizes.width, sizes.feedforward, sizes.activation, sizes.activation_dropout),
         partial(Residual, sizes.width, sizes.norm, sizes.dropout),
     )

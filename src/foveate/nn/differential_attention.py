@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory, attend
 from foveate.errors import UserError
-from foveate.nn.attention import MultiHeadAttention
+from foveate.nn.attention import MultiHeadAttention, in_groups
 
 
 class DifferentialAttention(MultiHeadAttention):
@@ -22,8 +22,8 @@ class DifferentialAttention(MultiHeadAttention):
 
     def __init__(self, width: int, heads: int, number: int = 0, **options: Any) -> None:
         super().__init__(width, heads, **options)
-        if self.group != 1 or heads % 2 or options.get("head_widths") is not None:
-            raise UserError("differential attention needs pairs of heads of equal width, each with keys of its own")
+        if heads % 2 or heads // self.group % 2 or options.get("head_widths") is not None:
+            raise UserError("differential attention needs pairs of heads of equal width, with pairs of keys")
         if self.gate is not None:
             raise UserError("differential attention has no gates of heads: leave head_gate out")
         self.start = 0.8 - 0.6 * math.exp(-0.3 * number)
@@ -41,10 +41,27 @@ class DifferentialAttention(MultiHeadAttention):
         mask: Mask | Tensor | None,
         bias: Bias | Tensor | None,
     ) -> Float[Tensor, "B T HV"]:
-        queries, keys = (part.unflatten(1, (2, -1)) for part in (queries, memory.keys))
+        dtype, groups = queries.dtype, () if self.group == 1 else (self.group,)
+        queries = queries.to(memory.values.dtype).unflatten(1, (2, -1, *groups))
+        queries, mask, bias = in_groups(queries, mask, bias)
         dropout = self.dropout if self.training else 0.0
-        found = attend(queries, keys, memory.values[:, None], self.score, mask, bias, self.select, dropout)
+        found = attend(queries, _Pairs(memory), mask=mask, bias=bias, select=self.select, dropout=dropout)
         first, second = self.share.prod(1).sum(-1).exp()
         output = found[:, 0] - (first - second + self.start) * found[:, 1]
         output = (1 - self.start) * F.rms_norm(output, output.shape[-1:], eps=1e-5)
-        return output.transpose(1, 2).flatten(2)
+        return memory.scatter(output.flatten(1, -3).transpose(1, 2).flatten(2).to(dtype))
+
+
+class _Pairs(Memory):
+    """A memory as both maps of each pair read it: each with keys of its own, with the same values."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory, self.score, self.projected = memory, memory.score, memory.projected
+
+    @property
+    def keys(self) -> Float[Tensor, "B 2 ... S P"]:
+        return self.memory.keys.unflatten(1, (2, -1))
+
+    @property
+    def values(self) -> Float[Tensor, "B 1 ... S V"]:
+        return self.memory.values[:, None]

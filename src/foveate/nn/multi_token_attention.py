@@ -8,7 +8,6 @@ from torch import Tensor
 
 from foveate.attention import Bias, Mask, Memory, MultiToken, attend_full
 from foveate.attention.kernels import LARGE
-from foveate.errors import UserError
 from foveate.nn.attention import MultiHeadAttention
 
 
@@ -17,7 +16,7 @@ class ScoredMemory(Memory):
 
     can_crop = False
     eager = True
-    scores: Float[Tensor, "B H N S"] | None = None
+    scores: Float[Tensor, "B ... N S"] | None = None
 
     def reorder(self, rows: Int[Tensor, "R"]) -> None:
         super().reorder(rows)
@@ -26,14 +25,16 @@ class ScoredMemory(Memory):
     def repeated(self, rows: int) -> "ScoredMemory":
         found = super().repeated(rows)
         assert isinstance(found, ScoredMemory)
-        found.scores = None if self.scores is None else self.scores.expand(rows, -1, -1, -1)
+        found.scores = None if self.scores is None else self.scores.expand(rows, *self.scores.shape[1:])
         return found
 
     def fitting(self, count: int) -> int:
         """How many of the next `count` queries are read at once: as many as an eager computation has room for, since
         scores of earlier queries are read from this memory."""
-        pairs = self.keys.shape[:-2].numel() * (self.length + count)
-        return count if self.scores is None else max(1, LARGE // max(1, pairs))
+        if self.scores is None:
+            return count
+        pairs = self.scores.shape[:-2].numel() * (self.length + count)
+        return max(1, LARGE // max(1, pairs))
 
     def crop(self, length: int, reuse: bool = False) -> None:
         raise ValueError("the scores of earlier queries are not kept: a memory of them cannot be cropped")
@@ -48,8 +49,6 @@ class MultiTokenAttention(MultiHeadAttention):
     def __init__(self, width: int, heads: int, **options: Any) -> None:
         rule = MultiToken(heads, group=1 if heads % 2 else 2, rule=options.pop("select", None))
         super().__init__(width, heads, select=rule, **options)
-        if self.group != 1:
-            raise UserError("multi-token attention needs as many key_value_heads as heads")
 
     def _attend(
         self,
@@ -61,9 +60,9 @@ class MultiTokenAttention(MultiHeadAttention):
         if not isinstance(memory, ScoredMemory):
             return super()._attend(queries, memory, mask, bias)
         dtype, dropout = queries.dtype, self.dropout if self.training else 0.0
-        queries = queries.to(memory.values.dtype)
+        queries, mask, bias = self._grouped(queries.to(memory.values.dtype), mask, bias)
         found = attend_full(
             queries, memory, mask=mask, bias=bias, select=self.select, dropout=dropout, state=memory.scores
         )
         memory.scores = torch.clone(found.state)
-        return found.output.to(dtype).transpose(1, 2).flatten(2)
+        return found.output.to(dtype).flatten(1, -3).transpose(1, 2).flatten(2)

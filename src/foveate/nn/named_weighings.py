@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal, Protocol, runtime_checkable
 
-from foveate.attention import Entmax, Sigmoid, Soft, SoftmaxPlusOne, Sparsemax, TopK, Weighing
+from foveate.attention import Entmax, Sigmoid, Soft, SoftmaxPlusOne, Sparsemax, TalkingHeads, TopK, Weighing
 
 WeighingName = Literal["softmax", "softmax-plus-one", "sigmoid", "sparsemax", "entmax", "top-k"]
 
@@ -14,6 +14,10 @@ class Named(Protocol):
 
     weights: WeighingName
     top_keys: int
+    heads: int
+
+    @property
+    def mixing(self) -> str: ...
 
 
 WEIGHINGS: dict[WeighingName, Callable[[Named], Weighing]] = {
@@ -27,5 +31,6 @@ WEIGHINGS: dict[WeighingName, Callable[[Named], Weighing]] = {
 
 
 def weighing(config: Named) -> Weighing:
-    """The rule that a config names."""
-    return WEIGHINGS[config.weights](config)
+    """The rule that a config names, of heads that talk or that do not."""
+    rule = WEIGHINGS[config.weights](config)
+    return TalkingHeads(config.heads, rule) if config.mixing == "talking" else rule

@@ -10,14 +10,12 @@ import tyro
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Bias, ContextualPosition, Mask, Memory, ScaledDot, Score, SoftCapped, Weighing, window
+from foveate.attention import Bias, ContextualPosition, Mask, Memory, window
 from foveate.errors import UserError, at_least, check_literals
-from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.blocks import ParallelBlock, SelfAttention, TransformerBlock
 from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
-from foveate.nn.heads import HeadFields
-from foveate.nn.named_weighings import weighing
+from foveate.nn.heads import HeadFields, attention_layer, head_options
 from foveate.nn.norms import Norm, norm
 from foveate.nn.positions import CONTEXTUAL, PositionKind, position_encoding
 from foveate.nn.relative_attention import RelativeAttention
@@ -34,14 +32,8 @@ class StackConfig(HeadFields):
     """Width C of all layers."""
     heads: int = 8
     """Attention heads of each layer."""
-    key_value_heads: int | None = None
-    """Heads of keys and values, each shared by equally many heads of queries; by default one for each."""
     head_width: int | None = None
     """Width of each head's queries and keys; by default width / heads."""
-    value_width: int | None = None
-    """Width of each head's values; by default that of its keys."""
-    head_gate: bool = False
-    """The input says how much of each head's output counts (Qiu et al. 2025)."""
     feedforward: int = 2048
     """Inner width of the feed-forward layers."""
     layers: int = 6
@@ -70,12 +62,6 @@ class StackConfig(HeadFields):
     attention_bias: Literal["all", "inputs", "none"] | None = None
     """Attention has biases in all its linear layers, in those of queries, keys and values alone (Qwen2), or in none;
     by default as `bias` says."""
-    query_key_norm: Literal["head", "across"] | None = None
-    """Normalize projected queries and keys: of each head by itself (Qwen3) or across heads (OLMo 2)."""
-    score_scale: float | None = None
-    """Factor of the dot products of queries and keys; by default 1 / sqrt(head_width)."""
-    score_cap: float | None = None
-    """Limit of the scores, cap * tanh(score / cap) (Gemma 2); by default none."""
     parallel: bool = False
     """Attention and feed-forward layer of a block stand side by side, not one after the other (GPT-NeoX)."""
     one_norm: bool = False
@@ -159,7 +145,7 @@ class TransformerStack(nn.Module):
         self.input_norm = _norm(config)(width) if config.input_norm else None
         self.dropout = Dropout(config.dropout)
         self.widen = nn.Linear(width, config.width) if config.input_width not in (None, config.width) else None
-        blocks = (_block(config, attention) for _ in range(config.layers))
+        blocks = (_block(config, attention, number) for number in range(config.layers))
         self.blocks = nn.ModuleList(blocks)  # type: ignore[assignment]
         if not config.first_norm and config.norm == "pre":
             self.blocks[0].around_self.norm = nn.Identity()  # type: ignore[index]
@@ -221,14 +207,14 @@ def _check(config: StackConfig) -> None:
         raise UserError("parallel attention and feed-forward layers need norm='pre'")
     if config.positions in ("rotary", "relative-projected", "contextual") and config.head_widths is not None:
         raise UserError(f"positions {config.positions!r} need heads of equal width, without head_widths")
-    if config.positions == "relative" and config.key_value_heads not in (None, config.heads):
-        raise UserError("relative positions need as many key_value_heads as heads")
-    scored = config.query_key_norm, config.score_scale, config.score_cap
-    if scored != (None, None, None) and (config.positions == "relative-projected" or config.head_widths is not None):
-        raise UserError(
-            "query_key_norm, score_scale and score_cap need heads of equal width and positions other than "
-            "'relative-projected'"
-        )
+    scored = ("query_key_norm", "score_scale", "score_cap", "score_limit", "head_score")
+    own = [name for name in scored if getattr(config, name) not in (None, "scaled-dot")]
+    if own and (config.positions == "relative-projected" or config.head_widths is not None):
+        raise UserError(f"{own[0]} needs heads of equal width and positions other than 'relative-projected'")
+    if config.positions == "relative-projected" and config.mixing in ("multi-token", "differential"):
+        raise UserError(f"mixing={config.mixing!r} has no relative-projected positions: choose others")
+    if config.positions == "contextual" and (config.mixing == "multi-token" or config.head_score == "distance"):
+        raise UserError("contextual positions need mixing other than 'multi-token' and scores that are dot products")
 
 
 def _norm(config: StackConfig) -> Norm:
@@ -243,41 +229,28 @@ def _rotary(config: StackConfig, base: float) -> Rotary:
     return Rotary(width, base, config.rotary_scaling)
 
 
-def _score(config: StackConfig) -> Score | None:
-    """The score of queries and keys; None for the usual one."""
-    if config.score_scale is None and config.score_cap is None:
-        return None
-    score = ScaledDot(config.score_scale)
-    return score if config.score_cap is None else SoftCapped(score, config.score_cap)
-
-
-def _select(config: StackConfig) -> Weighing:
-    """The rule that makes weights of scores, one for each layer where it learns."""
-    rule = weighing(config)
-    if config.positions != "contextual":
-        return rule
-    return ContextualPosition(config.head_width or config.width // config.heads, CONTEXTUAL, rule)
-
-
-def _block(config: StackConfig, attend: Callable[..., SelfAttention] | None) -> TransformerBlock:
-    usual = RelativeAttention if config.positions == "relative-projected" else MultiHeadAttention
-    attention = (attend or usual)(
-        config.width,
-        config.heads,
-        head_width=config.head_width,
-        value_width=config.value_width,
-        dropout=config.attention_dropout,
-        key_value_heads=config.key_value_heads,
-        bias=config.bias if config.attention_bias is None else config.attention_bias != "none",
-        output_bias=None if config.attention_bias is None else config.attention_bias == "all",
-        split=config.split,
-        head_widths=config.head_widths,
-        score=_score(config),
-        norm=None if config.query_key_norm is None else _norm(config),
-        norm_across=config.query_key_norm == "across",
-        select=_select(config),
-        head_gate=config.head_gate,
+def _attention(config: StackConfig, make: Callable[..., SelfAttention] | None, number: int) -> SelfAttention:
+    options: dict[str, Any] = {
+        **head_options(config, _norm(config)),
+        "head_width": config.head_width,
+        "dropout": config.attention_dropout,
+        "bias": config.bias if config.attention_bias is None else config.attention_bias != "none",
+        "output_bias": None if config.attention_bias is None else config.attention_bias == "all",
+    }
+    if config.positions == "contextual":  # one rule for each layer: it learns
+        width = config.head_width or config.width // config.heads
+        options["select"] = ContextualPosition(width, CONTEXTUAL, options["select"])
+    if make is None and config.positions == "relative-projected":
+        make = RelativeAttention
+    return (
+        attention_layer(config, number=number, **options)
+        if make is None
+        else make(config.width, config.heads, **options)
     )
+
+
+def _block(config: StackConfig, attend: Callable[..., SelfAttention] | None, number: int) -> TransformerBlock:
+    attention = _attention(config, attend, number)
     dropout = config.dropout if config.activation_dropout is None else config.activation_dropout
     layer = GatedFeedForward if config.gated else FeedForward
     feedforward = layer(config.width, config.feedforward, config.activation, dropout, config.bias)

@@ -81,7 +81,7 @@ class TextToImage(nn.Module):
         self.image_positions = Positioned(LearnedPositions((config.side // config.merge) ** 2, config.width))
         self.text_positions = Positioned(LearnedPositions(config.max_length, config.width))
         self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(JointBlock(config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(JointBlock(config, number) for number in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
         self.split = nn.Linear(config.width, config.merge**2 * config.embedding)
         self.output = nn.Linear(config.embedding, config.codes)
@@ -115,9 +115,9 @@ def _unblocks(x: Float[Tensor, "B P M"], side: int, merge: int) -> Float[Tensor,
 class JointBlock(nn.Module):
     """A block of each stream: words attend to each other and to the image, then places to each other and the words."""
 
-    def __init__(self, config: TextToImageConfig) -> None:
+    def __init__(self, config: TextToImageConfig, number: int) -> None:
         super().__init__()
-        attention = partial(attention_layer, config, config.attention_dropout)
+        attention = partial(attention_layer, config, config.attention_dropout, number)
         self.text: DecoderBlock = decoder_block(config, attention)
         self.image: DecoderBlock = decoder_block(config, attention)
         # With pre-norm nothing else keeps what is attended to at one scale.

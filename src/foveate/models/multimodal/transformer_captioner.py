@@ -95,7 +95,7 @@ class TransformerCaptioner(EncoderDecoder, nn.Module):
         self.dropout = Dropout(config.dropout)
         self.encoder = _encoder(config) if config.encoder_layers else None
         attention = partial(attention_layer, config, config.attention_dropout)
-        blocks = (decoder_block(config, attention) for _ in range(config.decoder_layers))
+        blocks = (decoder_block(config, partial(attention, number)) for number in range(config.decoder_layers))
         self.decoder = DecoderStack(blocks, config.window)
         # Post-norm blocks end with a norm already.
         self.decoder_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()

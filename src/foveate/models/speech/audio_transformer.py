@@ -56,7 +56,7 @@ class AudioTransformer(nn.Module):
         self.tokens = nn.Parameter(torch.empty(1, 2, config.width))
         self.positions = nn.Parameter(torch.empty(1, 2 + rows * columns, config.width))
         self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(_block(config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(_block(config, number) for number in range(config.layers))
         self.norm, self.output_norm = (nn.LayerNorm(config.width, config.epsilon) for _ in range(2))
         self.output = nn.Linear(config.width, config.classes)
         initialize(self, config.width)
@@ -97,9 +97,9 @@ class AudioTransformer(nn.Module):
         return torch.cat([tokens, stretched.flatten(2).mT], 1)
 
 
-def _block(config: AudioTransformerConfig) -> TransformerBlock:
+def _block(config: AudioTransformerConfig, number: int) -> TransformerBlock:
     return TransformerBlock(
-        attention_layer(config),
+        attention_layer(config, number=number),
         FeedForward(config.width, config.feedforward, "gelu", config.dropout),
         partial(Residual, config.width, "pre", config.dropout, norm("layer", config.epsilon)),
     )

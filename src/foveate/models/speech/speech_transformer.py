@@ -71,8 +71,9 @@ class SpeechTransformer(EncoderDecoder, nn.Module):
         self.embedding = nn.Embedding(config.vocabulary, config.width)
         self.positions, _ = position_encoding("sinusoidal", config.width, config.heads, 0)
         self.dropout = Dropout(config.dropout)
-        self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
-        self.decoder = DecoderStack((_decoder_block(config) for _ in range(config.decoder_layers)), config.window)
+        self.encoder = nn.ModuleList(_encoder_block(config, number) for number in range(config.encoder_layers))
+        blocks = (_decoder_block(config, number) for number in range(config.decoder_layers))
+        self.decoder = DecoderStack(blocks, config.window)
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
         self.output = nn.Linear(config.width, config.vocabulary, bias=False)
         self.ctc = nn.Linear(config.width, config.vocabulary) if config.ctc else None
@@ -140,13 +141,13 @@ def _residual(config: SpeechTransformerConfig) -> Residual:
     return Residual(config.width, "pre", config.dropout)
 
 
-def _encoder_block(config: SpeechTransformerConfig) -> TransformerBlock:
+def _encoder_block(config: SpeechTransformerConfig, number: int) -> TransformerBlock:
     feedforward = FeedForward(config.width, config.feedforward, dropout=config.dropout)
-    return TransformerBlock(attention_layer(config), feedforward, partial(_residual, config))
+    return TransformerBlock(attention_layer(config, number=number), feedforward, partial(_residual, config))
 
 
-def _decoder_block(config: SpeechTransformerConfig) -> DecoderBlock:
-    attention, cross = (attention_layer(config) for _ in range(2))
+def _decoder_block(config: SpeechTransformerConfig, number: int) -> DecoderBlock:
+    attention, cross = (attention_layer(config, number=number, to_source=cross) for cross in (False, True))
     feedforward = FeedForward(config.width, config.feedforward, dropout=config.dropout)
     return DecoderBlock(attention, cross, feedforward, partial(_residual, config))
 

@@ -6,20 +6,18 @@ GPT, GPT-NeoX and Llama differ only in the parts of their stack, so their pages 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Memory, TalkingHeads, causal, left_padding, same_text
+from foveate.attention import Memory, causal, left_padding, same_text
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, at_least, one_of
 from foveate.nn import (
-    MultiHeadAttention,
     Running,
     StackConfig,
     TransformerStack,
@@ -30,10 +28,9 @@ from foveate.nn import (
     tie_output,
 )
 from foveate.nn.blocks import SelfAttention
-from foveate.nn.differential_attention import DifferentialAttention
+from foveate.nn.heads import HeadMixing
 from foveate.nn.latent_attention import latent_layers
-from foveate.nn.multi_token_attention import MultiTokenAttention, ScoredMemory
-from foveate.nn.named_weighings import weighing
+from foveate.nn.multi_token_attention import ScoredMemory
 
 Mixing = Literal[
     "attention",
@@ -60,7 +57,7 @@ class CausalLanguageModelConfig(StackConfig):
     """Size of the vocabulary."""
     norm: Literal["post", "pre", "output", "sandwich"] = "pre"
     activation_dropout: float | None = 0.0
-    mixing: Mixing = "attention"
+    mixing: Mixing = "attention"  # type: ignore[assignment]  # of those that read from left to right there are more
     """What looks at earlier places: attention, whose heads may talk to one another (Shazeer et al. 2020), whose scores
     may depend on those of tokens nearby (multi-token, Golovneva et al. 2025), whose heads may be subtracted in pairs
     (differential, Ye et al. 2024) or share a narrow vector of each place (latent, DeepSeek-AI 2024). Or a layer with a
@@ -249,20 +246,10 @@ class CausalLanguageModel(nn.Module):
 
 
 def _layers(config: CausalLanguageModelConfig) -> Callable[..., SelfAttention] | None:
-    """Makes the layers that look at earlier places, one after the other; None for attention."""
-    if config.mixing == "attention":
+    """Makes the layers that look at earlier places; None for attention."""
+    if config.mixing in get_args(HeadMixing):
         return None
     _check_mixing(config)
-    if config.mixing == "differential":
-        numbers = count()
-        return lambda width, heads, **options: DifferentialAttention(width, heads, next(numbers), **options)
-    if config.mixing == "talking":
-        rule = weighing(config)
-        return lambda width, heads, **options: MultiHeadAttention(
-            width, heads, **{**options, "select": TalkingHeads(heads, rule)}
-        )
-    if config.mixing == "multi-token":
-        return MultiTokenAttention
     if config.mixing == "latent":
         at_least(1, "latent_width", 1 if config.latent_width is None else config.latent_width)
         turned = config.rotary_width or config.head_width or config.width // config.heads
@@ -272,14 +259,9 @@ def _layers(config: CausalLanguageModelConfig) -> Callable[..., SelfAttention] |
 
 def _check_mixing(config: CausalLanguageModelConfig) -> None:
     """Raise UserError for what does not go together with layers other than attention."""
-    mixing, grouped = config.mixing, config.key_value_heads not in (None, config.heads)
-    allowed: tuple[str, ...] = ("none", "sinusoidal", "learned", "rotary")
-    if mixing in ("talking", "multi-token", "differential"):
-        allowed = ("none", "sinusoidal", "learned", "rotary", "relative")
-        if grouped:
-            raise UserError(f"mixing={mixing!r} needs as many key_value_heads as heads")
-    elif mixing != "latent":
-        allowed = ("none", "sinusoidal", "learned", *["rotary"] * (mixing in ("retention", "gated-delta")))
+    mixing, allowed = config.mixing, ["none", "sinusoidal", "learned", "rotary"]
+    if mixing != "latent":
+        allowed = allowed if mixing in ("retention", "gated-delta") else allowed[:-1]
         if config.window is not None:
             raise UserError(f"mixing={mixing!r} has no window: set window to None")
     if config.positions not in allowed:

@@ -98,9 +98,9 @@ class Transformer(EncoderDecoder, nn.Module):
         input_norm = nn.LayerNorm if config.input_norm else nn.Identity
         self.source_norm, self.target_norm = input_norm(config.width), input_norm(config.width)
         self.dropout = Dropout(config.dropout)
-        self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
-        blocks = (decoder_block(config, partial(_attention, config)) for _ in range(config.decoder_layers))
-        self.decoder = DecoderStack(blocks, config.window)
+        self.encoder = nn.ModuleList(_encoder_block(config, number) for number in range(config.encoder_layers))
+        layers = (partial(_attention, config, number) for number in range(config.decoder_layers))
+        self.decoder = DecoderStack((decoder_block(config, layer) for layer in layers), config.window)
         # Post-norm blocks end with a norm already.
         last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = last_norm(config.width), last_norm(config.width)
@@ -175,16 +175,16 @@ def _positions(config: TransformerConfig) -> tuple[Positioned | Unpositioned, Re
     )
 
 
-def _attention(config: TransformerConfig) -> MultiHeadAttention:
-    return attention_layer(config, config.attention_dropout)
+def _attention(config: TransformerConfig, number: int, to_source: bool = False) -> MultiHeadAttention:
+    return attention_layer(config, config.attention_dropout, number, to_source)
 
 
 def _feedforward(config: TransformerConfig) -> FeedForward:
     return FeedForward(config.width, config.feedforward, config.activation, config.activation_dropout)
 
 
-def _encoder_block(config: TransformerConfig) -> TransformerBlock:
-    return TransformerBlock(_attention(config), _feedforward(config), partial(_residual, config))
+def _encoder_block(config: TransformerConfig, number: int) -> TransformerBlock:
+    return TransformerBlock(_attention(config, number), _feedforward(config), partial(_residual, config))
 
 
 def _residual(config: TransformerConfig) -> Residual:

@@ -17,6 +17,7 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
 from foveate.nn import Dropout, FeedForward, HeadFields, Residual, norm, text_vector, tie_output
+from foveate.nn.heads import check_usual_heads
 from foveate.nn.named_weighings import weighing
 from foveate.nn.two_stream import TwoStreamAttention, TwoStreamBlock, View, distance_waves
 
@@ -150,6 +151,7 @@ def _both(order: Mask, other: Mask | None) -> Mask:
 
 def _block(config: XLNetConfig) -> TwoStreamBlock:
     dropout, split, widths = config.attention_dropout, config.split, config.head_widths
+    check_usual_heads(config, "XLNet", ("split", "head_widths", "weights", "top_keys"))
     select = weighing(config)
     attention = TwoStreamAttention(config.width, config.heads, dropout, split, widths, select)
     feedforward = FeedForward(config.width, config.feedforward, config.activation, config.dropout)

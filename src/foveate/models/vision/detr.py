@@ -14,7 +14,7 @@ from typing import Any, Literal
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, grid_window
+from foveate.attention import Mask, Selection, grid_window
 from foveate.config import FromData
 from foveate.errors import UserError, check_literals
 from foveate.models.vision.detections import Detections, detections
@@ -38,6 +38,8 @@ from foveate.nn import (
     inside_images,
     surest_boxes,
 )
+from foveate.nn.differential_attention import DifferentialAttention
+from foveate.nn.heads import check_usual_heads
 
 
 @dataclass
@@ -100,7 +102,7 @@ class DETR(nn.Module):
         if config.fixed_norms:
             fix_norms(self.backbone)
         self.project = nn.Conv2d(self.backbone.grid_width, width, 1)
-        self.encoder = nn.ModuleList(encoder_block(config) for _ in range(config.encoder_layers))
+        self.encoder = nn.ModuleList(encoder_block(config, number) for number in range(config.encoder_layers))
         self.encoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
         classify = partial(class_logits, width, config.classes, config.no_object)
         self.proposals = (
@@ -114,8 +116,10 @@ class DETR(nn.Module):
         self._initialize()
 
     def _initialize(self) -> None:
-        for part in (self.encoder, self.decoder):
-            for parameter in part.parameters():
+        for part in (*self.encoder.modules(), *self.decoder.modules()):
+            if isinstance(part, Selection | DifferentialAttention):  # they begin as they are
+                continue
+            for parameter in part.parameters(recurse=False):
                 if parameter.ndim > 1:
                     nn.init.xavier_uniform_(parameter)
 
@@ -181,23 +185,23 @@ def object_queries(config: DETRConfig) -> LearnedQueries | BoxQueries:
     return BoxQueries(config.queries, config.width, noisy, learned=config.boxes == "refined")
 
 
-def encoder_block(config: DETRConfig) -> TransformerBlock:
+def encoder_block(config: DETRConfig, number: int) -> TransformerBlock:
     """Self-attention between the places of the feature map."""
-    return TransformerBlock(attention(config), feedforward(config), residual(config))
+    return TransformerBlock(attention(config, number), feedforward(config), residual(config))
 
 
 def decoder_block(config: DETRConfig, number: int) -> DecoderBlock | ConditionalBlock:
     """Attention between queries, and from them to the feature map."""
     if config.boxes == "conditional":
-        if config.split or config.head_widths is not None:
-            raise UserError('boxes="conditional" need heads that read the whole input, of equal width')
+        check_usual_heads(config, 'boxes="conditional"')
         parts = feedforward(config), residual(config)
         return ConditionalBlock(config.width, config.heads, config.dropout, *parts, first=number == 0)
-    return DecoderBlock(attention(config), attention(config), feedforward(config), residual(config))
+    both = attention(config, number), attention(config, number, to_source=True)
+    return DecoderBlock(*both, feedforward(config), residual(config))
 
 
-def attention(config: DETRConfig) -> MultiHeadAttention:
-    return attention_layer(config, config.dropout)
+def attention(config: DETRConfig, number: int, to_source: bool = False) -> MultiHeadAttention:
+    return attention_layer(config, config.dropout, number, to_source)
 
 
 def feedforward(config: DETRConfig) -> FeedForward:

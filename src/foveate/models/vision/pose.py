@@ -86,8 +86,8 @@ class Pose(nn.Module):
         self.backbone = image_encoder(config.backbone, config.channels, config.image_size)
         self.project = nn.Conv2d(self.backbone.grid_width, width, 1)
         self.encoder = nn.ModuleList(
-            TransformerBlock(attention(config), feedforward(config), residual(config))
-            for _ in range(config.encoder_layers)
+            TransformerBlock(attention(config, number), feedforward(config), residual(config))
+            for number in range(config.encoder_layers)
         )
         self.encoder_norm = nn.LayerNorm(width)
         self.decoder = PointDecoder(config)
@@ -114,8 +114,13 @@ class PointDecoder(nn.Module):
         super().__init__()
         self.queries = nn.Parameter(torch.empty(config.points, config.width))
         self.blocks = nn.ModuleList(
-            DecoderBlock(attention(config), attention(config), feedforward(config), residual(config))
-            for _ in range(config.decoder_layers)
+            DecoderBlock(
+                attention(config, number),
+                attention(config, number, to_source=True),
+                feedforward(config),
+                residual(config),
+            )
+            for number in range(config.decoder_layers)
         )
         self.norm = nn.LayerNorm(config.width)
         self.cross = Locate(config.width)
@@ -175,8 +180,8 @@ def centres(
     return grid.flatten(1, 2)
 
 
-def attention(config: PoseConfig) -> MultiHeadAttention:
-    return attention_layer(config, config.dropout)
+def attention(config: PoseConfig, number: int, to_source: bool = False) -> MultiHeadAttention:
+    return attention_layer(config, config.dropout, number, to_source)
 
 
 def feedforward(config: PoseConfig) -> FeedForward:
