@@ -79,8 +79,8 @@ def test_a_language_model_has_them_in_each_layer_step_by_step_and_in_looks() -> 
 def test_what_cannot_be_is_told() -> None:
     with pytest.raises(TypeError, match="depend on the queries"):
         ContextualPosition(4, 3).weigh(torch.zeros(2, 2))
-    with pytest.raises(UserError, match="no contextual positions"):
-        foveate.create("gpt-tiny", vocabulary=9, positions="contextual", mixing="talking")
+    with pytest.raises(UserError, match="need mixing other than 'multi-token'"):
+        foveate.create("gpt-tiny", vocabulary=9, positions="contextual", mixing="multi-token")
     for family in ("gpt", "llama", "bert"):
         config = config_class(family)(vocabulary=9, positions="contextual")
         with pytest.raises(UserError, match="positions"):

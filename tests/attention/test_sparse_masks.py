@@ -140,5 +140,5 @@ def test_talking_heads_mix_scores_and_weights(rule: Soft | Sigmoid, monkeypatch:
     weights = rule.weigh(mixed.masked_fill(APART > 0, -torch.inf))
     mixed = sum(heads.after[:, own, None, None] * weights[:, own, None] for own in range(2))
     torch.testing.assert_close(found[0][0], mixed @ tensors[2])
-    with pytest.raises(ValueError, match="2 heads talk, but scores are"):
+    with pytest.raises(ValueError, match="does not have 2 heads"):
         heads.weigh(torch.zeros(3, 4, 5))

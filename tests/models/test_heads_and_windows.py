@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 import foveate
 from foveate import models
-from foveate.attention import grid_window, window
+from foveate.attention import grid_window, intercept, window
+from foveate.contracts import Generator
 from foveate.errors import UserError
 from foveate.interop.public_folder import layout_for
 from foveate.models.text.causal_language_model import CausalLanguageModelConfig
@@ -50,7 +51,8 @@ class Case:
     def model(self, **changes: Any) -> nn.Module:
         """With random weights, in evaluation mode."""
         torch.manual_seed(7)
-        made = foveate.create(self.preset, **SMALL_OF.get(self.preset, SMALL), **self.sizes, **changes).eval()
+        sizes = {**SMALL_OF.get(self.preset, SMALL), **self.sizes, **changes}
+        made = foveate.create(self.preset, **sizes).eval()
         with torch.no_grad():
             for parameter in made.parameters():
                 parameter.add_(0.1 * torch.randn(parameter.shape))
@@ -273,3 +275,44 @@ def test_a_window_of_a_grid_keeps_the_places_beside() -> None:
     assert block[1].nonzero().flatten().tolist() == [0, 1, 2, 4, 5]
     assert block[0].all()
     assert window(1).block(range(10), range(10), 0, torch.device("cpu"))[1].nonzero().flatten().tolist() == [0, 1, 2]
+
+
+OF_HEADS: list[Changes] = [
+    {"mixing": "talking", "key_value_heads": 2, "head_score": "cosine"},
+    {"mixing": "multi-token", "value_width": 5, "weights": "entmax"},
+    {"mixing": "differential", "key_value_heads": 2, "query_key_norm": "head"},
+    {"head_score": "distance", "score_limit": 0.2, "head_gate": True},
+    {"score_cap": 0.5, "score_scale": 0.9, "weights": "sigmoid"},
+]
+"""All fields of heads; families take turns with some each."""
+
+
+def test_fields_of_heads_act_in_steps_and_looks_as_in_the_whole(case: Case) -> None:
+    """Or are refused, by models whose scores are made in another way."""
+    changes = OF_HEADS[list(CASES.values()).index(case) % len(OF_HEADS)]
+    if case.preset in ("xlnet-tiny", "deberta-tiny"):
+        with pytest.raises(UserError, match=r"of its own|in another way"):
+            case.model(heads=4, mixing="multi-token")
+        return
+    model, calls = case.model(heads=4, **changes), []
+
+    def record(call: Any, kernel: Any) -> Any:
+        calls.append(call.select.for_queries(call.queries).weigh(call.scores()))
+        return kernel.attend(call)
+
+    with torch.no_grad():
+        plain = case.model(heads=4)(**case.inputs).logits
+        with intercept(record):
+            whole = model(**case.inputs).logits
+        with foveate.look(model) as sight:
+            model(**case.inputs)
+    assert (whole - plain).abs().max() > 1e-5
+    for site, weights in zip(sight, calls, strict=True):
+        found = site.weights()
+        torch.testing.assert_close(found, weights.reshape(found.shape), rtol=0, atol=1e-5)
+    if isinstance(model, Generator) and "target" in case.inputs:
+        source = [value for name, value in case.inputs.items() if not name.startswith("target")]
+        with torch.inference_mode():
+            state = model.start(*source)
+            steps = [model.step(tokens, state) for tokens in case.inputs["target"].unbind(1)]
+        torch.testing.assert_close(torch.stack(steps, 1), whole, rtol=0, atol=1e-4)

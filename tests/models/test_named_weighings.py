@@ -45,13 +45,10 @@ def test_every_way_to_make_weights_of_scores(name: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "detr", "gpt", "llama", "transformer", "vit", "xlnet"])
-@pytest.mark.parametrize("field", ["weights", "mixing", "split"])
+@pytest.mark.parametrize("field", ["weights", "mixing", "head_score"])
 def test_what_other_libraries_lack_has_no_public_layout(family: str, field: str) -> None:
     kind = models.config_class(family)
     learned = {part.name: 11 for part in fields(kind) if part.default is MISSING}
-    if field not in {part.name for part in fields(kind)}:
-        assert field == "mixing"  # of models that read from left to right
-        return
-    value = {"weights": "entmax", "mixing": "retention", "split": True}[field]
+    value = {"weights": "entmax", "mixing": "talking", "head_score": "cosine"}[field]
     with pytest.raises(UserError, match=f"this model has the {field} {value}"):
         layout_for(family, kind(**learned, **{field: value}))

@@ -20,6 +20,7 @@ from foveate.models.text.causal_language_model import CausalLanguageModelConfig
 from foveate.models.vision.detr import DETR
 from foveate.models.vision.vit import ViTConfig
 from foveate.nn import DeformableAttention, DeformableDecoder, FeatureMapAttention, PlaceProposals, Proposals
+from foveate.nn.heads import HeadFields, HeadMixing, HeadScore
 from foveate.nn.named_weighings import WEIGHINGS
 
 SMALL = {
@@ -105,16 +106,21 @@ NEEDED = {
     ("tie", True): {"embedding": 12},
     **{("norm", place): {"parallel": False, "one_norm": False} for place in ("post", "output", "sandwich")},
     ("parallel", True): {"norm": "pre"},
-    ("positions", "relative"): {"key_value_heads": None},
-    ("mixing", "talking"): {"key_value_heads": None, "positions": "learned"},
-    ("mixing", "multi-token"): {"key_value_heads": None, "positions": "learned"},
     ("mixing", "latent"): {"positions": "learned"},
-    ("mixing", "differential"): {"key_value_heads": None, "positions": "learned", "heads": 4},
+    ("mixing", "differential"): {"key_value_heads": None, "heads": 4},
     **{("mixing", name): {"positions": "learned", "window": None} for name in STATES},
     ("positions", "relative-projected"): {"key_value_heads": None, "query_key_norm": None, **UNSCORED},
 }
 """What else a choice needs: one vocabulary, one width of words and states, norms before parallel layers, heads with
 keys of their own, positions that a layer with a state can have."""
+
+OF_HEADS: list[tuple[str, Any]] = [
+    *(("weights", name) for name in WEIGHINGS if name != "softmax"),
+    *(("mixing", name) for name in get_args(HeadMixing) if name != "attention"),
+    *(("head_score", name) for name in get_args(HeadScore) if name != "scaled-dot"),
+    *(("query_key_norm", "head"), ("head_gate", True), ("value_width", 7), ("split", True)),
+]
+"""Choices that the configs of all Transformers have."""
 
 CHOICES = {name for name, _ in NEEDED}
 
@@ -340,8 +346,8 @@ def variants() -> tuple[Variant, ...]:
 
 
 def _changes(kind: Any, turn: int) -> list[tuple[str, Any]]:
-    """All values of all fields of a config that offer a choice, and a width of values that is not that of keys. Of the
-    rules that make weights, which differ in nothing but themselves, families take turns with one each."""
+    """All values of all fields of a config that offer a choice. Of those that all Transformers share, families take
+    turns with two each: `test_heads_and_windows.py` tries the others."""
     kinds = field_types(kind)
     options = {
         part.name: get_args(kinds[part.name])
@@ -349,11 +355,12 @@ def _changes(kind: Any, turn: int) -> list[tuple[str, Any]]:
         else (False, True) * (kinds[part.name] is bool)
         for part in fields(kind)
     }
-    if "weights" in kinds:
-        rules = [name for name in WEIGHINGS if name != "softmax"]
-        options["weights"] = (rules[turn % len(rules)],)
-    options["value_width"] = (7,) * ("value_width" in kinds)
-    return [(name, option) for name, values in options.items() for option in values]
+    changes = [(name, option) for name, values in options.items() for option in values]
+    if not issubclass(kind, HeadFields):
+        return changes
+    shared = [(name, option) for name, option in changes if (name, option) in OF_HEADS]
+    turns = [OF_HEADS[(turn + start) % len(OF_HEADS)] for start in (0, len(OF_HEADS) // 2)]
+    return [*(change for change in changes if change not in shared), *turns]
 
 
 def _acts(variant: Variant) -> bool:

@@ -13,10 +13,12 @@ from foveate.nn.differential_attention import DifferentialAttention
 
 
 @torch.no_grad()
-def test_it_is_that_of_transformers() -> None:
-    config = DiffLlamaConfig(hidden_size=24, num_attention_heads=4, num_key_value_heads=4, attention_dropout=0.0)
+@pytest.mark.parametrize("keys", [8, 4])
+def test_it_is_that_of_transformers(keys: int) -> None:
+    config = DiffLlamaConfig(hidden_size=24, num_attention_heads=8, num_key_value_heads=keys, attention_dropout=0.0)
     config._attn_implementation = "eager"
-    theirs, ours = DiffLlamaAttention(config, 3).eval(), DifferentialAttention(24, 4, number=3, bias=False)
+    theirs = DiffLlamaAttention(config, 3).eval()
+    ours = DifferentialAttention(24, 8, number=3, bias=False, key_value_heads=keys)
     state = theirs.state_dict()
     parts = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "o_proj"}
     given = {f"{own}.weight": state[f"{name}.weight"] for own, name in parts.items()}
@@ -24,7 +26,7 @@ def test_it_is_that_of_transformers() -> None:
     ours.load_state_dict(given | {"share": torch.stack(shares).unflatten(0, (2, 2))})
     x = torch.randn(2, 9, 24)
     hidden = torch.full((9, 9), -torch.inf).triu(1)[None, None]
-    still = torch.ones(1, 9, 6), torch.zeros(1, 9, 6)  # positions that do not turn
+    still = torch.ones(1, 9, 3), torch.zeros(1, 9, 3)  # positions that do not turn
     torch.testing.assert_close(ours(x, mask=causal()), theirs(x, still, hidden)[0], rtol=0, atol=1e-5)
 
 
@@ -50,6 +52,6 @@ def test_a_language_model_is_read_looked_into_and_continued(mixing: str) -> None
 
 
 def test_what_cannot_be_is_told() -> None:
-    for sizes in ({"heads": 3}, {"heads": 4, "key_value_heads": 2}):
+    for sizes in ({"heads": 3}, {"heads": 4, "key_value_heads": 1}):
         with pytest.raises(UserError, match="needs pairs of heads of equal width"):
             DifferentialAttention(24, **sizes)

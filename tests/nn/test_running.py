@@ -140,5 +140,3 @@ def test_what_does_not_go_together_is_told() -> None:
         UserError, match="has no relative-projected positions: choose none, sinusoidal, learned, rotary"
     ):
         foveate.create("gpt-tiny", vocabulary=9, mixing="gated-delta", positions="relative-projected")
-    with pytest.raises(UserError, match="mixing='talking' needs as many key_value_heads as heads"):
-        foveate.create("gpt-tiny", vocabulary=9, mixing="talking", key_value_heads=2)

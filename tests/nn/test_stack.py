@@ -107,7 +107,7 @@ def test_padding_on_the_left_changes_nothing(changes: dict[str, object]) -> None
     made, x, lengths = scrambled(**changes), torch.randn(2, 7, 6), torch.tensor([7, 4])
     places = (torch.arange(7) - (7 - lengths)[:, None]).clamp(min=0)
     real = (torch.arange(7) >= (7 - lengths)[:, None])[:, None, None]
-    padded = made(x, causal() & (real if not changes.get("key_value_heads") else real[:, :, None]), places)
+    padded = made(x, causal() & real, places)
     torch.testing.assert_close(padded[:1], made(x[:1], causal()), atol=1e-5, rtol=0)
     torch.testing.assert_close(padded[1:, 3:], made(x[1:, 3:], causal()), atol=1e-5, rtol=0)
 
@@ -171,7 +171,10 @@ def test_positions_concatenated_are_projected() -> None:
     ("changes", "message"),
     [
         ({"parallel": True}, "parallel attention and feed-forward layers need norm='pre'"),
-        ({"positions": "relative", "key_value_heads": 1}, "relative positions need as many key_value_heads as heads"),
+        (
+            {"positions": "relative-projected", "key_value_heads": 1},
+            "a stack of relative-projected positions cannot have key_value_heads=1",
+        ),
         ({"key_value_heads": 2}, "3 heads are not a multiple of 2 key_value_heads"),
         ({"positions": "rotary", "rotary_width": 4}, "rotary_width is 4, but a head has a width of 2 only"),
         ({"positions": "rotary", "head_width": 5}, "rotary positions turn pairs of numbers, so their width must be"),

@@ -98,7 +98,8 @@ class SoftmaxPlusOne(Weighing):
 class TalkingHeads(nn.Module, Weighing):
     """Learned mixtures of the heads' scores before another rule, by default the softmax, and of its weights after it
     (Shazeer et al. 2020, https://arxiv.org/abs/2003.02436). Heads are the last of the leading dimensions, or the last
-    ones where they are in groups; what one of them may not see, none may. The mixtures begin with each head by itself."""
+    ones where they are in groups; what one of them may not see, none may. The mixtures begin with each head by itself.
+    """
 
     joins_heads = True
 

@@ -133,6 +133,18 @@ def check_usual_heads(sizes: HeadSizes, what: str, allowed: tuple[str, ...] = ()
             raise UserError(f"{what} has heads of its own: leave {part.name} out")
 
 
+def check_own_scores(sizes: HeadSizes, what: str) -> None:
+    """Raises UserError for heads that layers with scores of their own, `what`, cannot have."""
+    shared = sizes.key_value_heads not in (None, sizes.heads)
+    for name, refused in (
+        ("mixing", sizes.mixing in ("multi-token", "differential")),
+        ("key_value_heads", shared),
+        ("head_score", sizes.head_score == "distance"),
+    ):
+        if refused:
+            raise UserError(f"{what} cannot have {name}={getattr(sizes, name)!r}: its scores are made in another way")
+
+
 def _score(sizes: HeadSizes) -> Score | None:
     """The score of queries and keys; None for the usual one."""
     if (sizes.head_score, sizes.score_scale, sizes.score_cap, sizes.score_limit) == ("scaled-dot", None, None, None):

@@ -15,7 +15,7 @@ from foveate.errors import UserError, at_least, check_literals
 from foveate.nn.blocks import ParallelBlock, SelfAttention, TransformerBlock
 from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
-from foveate.nn.heads import HeadFields, attention_layer, head_options
+from foveate.nn.heads import HeadFields, attention_layer, check_own_scores, head_options
 from foveate.nn.norms import Norm, norm
 from foveate.nn.positions import CONTEXTUAL, PositionKind, position_encoding
 from foveate.nn.relative_attention import RelativeAttention
@@ -211,8 +211,8 @@ def _check(config: StackConfig) -> None:
     own = [name for name in scored if getattr(config, name) not in (None, "scaled-dot")]
     if own and (config.positions == "relative-projected" or config.head_widths is not None):
         raise UserError(f"{own[0]} needs heads of equal width and positions other than 'relative-projected'")
-    if config.positions == "relative-projected" and config.mixing in ("multi-token", "differential"):
-        raise UserError(f"mixing={config.mixing!r} has no relative-projected positions: choose others")
+    if config.positions == "relative-projected":
+        check_own_scores(config, "a stack of relative-projected positions")
     if config.positions == "contextual" and (config.mixing == "multi-token" or config.head_score == "distance"):
         raise UserError("contextual positions need mixing other than 'multi-token' and scores that are dot products")
 

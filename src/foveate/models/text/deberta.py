@@ -13,6 +13,7 @@ from foveate.attention import Distances
 from foveate.models.text.bert import Bert, BertConfig
 from foveate.nn import TransformerStack
 from foveate.nn.disentangled_attention import DisentangledAttention, DistanceVectors
+from foveate.nn.heads import check_own_scores
 from foveate.nn.positions import PositionKind
 
 
@@ -45,6 +46,7 @@ class Deberta(Bert):
 
     @staticmethod
     def _stack(config: Any) -> TransformerStack:
+        check_own_scores(config, "DeBERTa")
         distances = Distances(config.distances, config.longest)
         epsilon = config.epsilon if config.norm_distances else None
         attention = partial(
