@@ -10,6 +10,7 @@ from foveate.attention import (
     BucketedPosition,
     LinearDistance,
     LinearGridDistance,
+    RelativeGridPosition,
     RelativePosition,
     ScaledDot,
     SoftCapped,
@@ -41,6 +42,7 @@ BIASES = {
     "none": None,
     "linear distance": LinearDistance(torch.rand(3)),
     "linear grid distance": LinearGridDistance(torch.rand(3), columns=12),
+    "grid position": RelativeGridPosition(3, 4).with_grids((15, 10), (19, 9)).requires_grad_(False),
     "relative position": RelativePosition(3, 7).requires_grad_(False),
     "bucketed position": BucketedPosition(3, 8, 5, both_sides=True).requires_grad_(False),
 }
@@ -68,9 +70,9 @@ def kernels(*parts: Tensor, **call: object) -> tuple[Tensor, list[str]]:
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_masks_and_biases() -> None:
     for table in BIASES.values():
-        if isinstance(table, RelativePosition):
+        if isinstance(table, RelativePosition | RelativeGridPosition):
             torch.nn.init.normal_(table.table)
-    turns = [*itertools.product(MASKS, BIASES)][1::3]  # of every third pair, which are all masks and all biases
+    turns = [*itertools.product(MASKS, BIASES)][1::5]  # of every fifth pair, which are all masks and all biases
     assert {name for name, _ in turns} == MASKS.keys()
     assert {name for _, name in turns} == BIASES.keys()
     for name, bias_name in turns:

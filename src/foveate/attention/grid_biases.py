@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention.biases import Bias, LinearDistance
+from foveate.attention.biases import Bias, LinearDistance, PositionalBias
 from foveate.attention.shapes import positions_in, precise
 
 Size = tuple[int, int]
@@ -47,7 +47,7 @@ class LinearGridDistance(LinearDistance):
         return torch.hypot(down.to(kind), along.to(kind))
 
 
-class RelativeGridPosition(_OfGrids):
+class RelativeGridPosition(_OfGrids, PositionalBias):
     """A learned number for each head and each offset in rows and columns (Swin, Liu et al. 2021, equation 4).
 
     Offsets are those from key to query, clamped to `radius` in both directions. Each row of the table is an offset:
@@ -62,10 +62,11 @@ class RelativeGridPosition(_OfGrids):
         self.radius = radius
         self.table = nn.Parameter(torch.zeros((2 * radius + 1) ** 2 + self.more_rows, heads))
 
-    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "H T S"]:
-        places = zip(_places(rows, self.queries, queries), _places(columns, self.keys, queries), strict=True)
-        down, along = ((i[:, None] - j).clamp(-self.radius, self.radius) + self.radius for i, j in places)
-        return self.table[down * (2 * self.radius + 1) + along].movedim(-1, 0)
+    def at(self, heads: Tensor | slice, queries: Tensor, keys: Tensor) -> Tensor:
+        down = queries // self.queries[1] - keys // self.keys[1]
+        along = queries % self.queries[1] - keys % self.keys[1]
+        down, along = (offset.clamp(-self.radius, self.radius) + self.radius for offset in (down, along))
+        return self.table.T[heads][..., down * (2 * self.radius + 1) + along]
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.table,)
@@ -87,17 +88,16 @@ class RelativePatchPosition(RelativeGridPosition):
         super().__init__(heads, radius)
         self.tokens = tokens
 
-    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "H T S"]:
-        height, width = self.queries
-        mine, others = (positions_in(span, queries.device) - self.tokens for span in (rows, columns))
-        down = mine.clamp(min=0)[:, None] // width - others.clamp(min=0) // width + height - 1
-        along = mine.clamp(min=0)[:, None] % width - others.clamp(min=0) % width + width - 1
+    def at(self, heads: Tensor | slice, queries: Tensor, keys: Tensor) -> Tensor:
+        (height, width), mine, others = self.queries, queries - self.tokens, keys - self.tokens
+        down = mine.clamp(min=0) // width - others.clamp(min=0) // width + height - 1
+        along = mine.clamp(min=0) % width - others.clamp(min=0) % width + width - 1
         places = down * (2 * width - 1) + along
         count = (2 * height - 1) * (2 * width - 1)
-        first, second = mine[:, None] < 0, others < 0
+        first, second = mine < 0, others < 0
         places = torch.where(first, count, places)
         places = torch.where(second, torch.where(first, count + 2, count + 1), places)
-        return self._table_of(height, width)[places].movedim(-1, 0)
+        return self._table_of(height, width).T[heads][..., places]
 
     def _table_of(self, height: int, width: int) -> Float[Tensor, "N H"]:
         side = self.radius + 1
