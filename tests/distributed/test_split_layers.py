@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,16 @@ def test_norms_of_queries_and_keys_cannot_be_split(name: str) -> None:
         split_layers._check(model, 2)
     with pytest.raises(UserError, match=f"devices cannot split {name}: it normalizes queries and keys"):
         measure_part(name, model.config, 3, 7, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [({"head_gate": True}, "gate"), ({"mixing": "talking"}, "select"), ({"head_score": "cosine"}, "score")],
+)
+def test_what_belongs_to_all_heads_cannot_be_split(changes: dict[str, Any], part: str) -> None:
+    model = foveate.create("gpt-tiny", device="meta", vocabulary=9, **changes)
+    with pytest.raises(UserError, match=rf"'stack\.blocks\.0\.self\.{part}.* is that of all heads"):
+        split_layers._check(model, 2)
 
 
 def test_groups_of_processes() -> None:

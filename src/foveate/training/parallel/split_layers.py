@@ -84,6 +84,10 @@ def _check(model: nn.Module, parts: int) -> None:
         split = SPLITS.get(type(layer), Split())
         if getattr(layer, "query_norm", None) is not None:
             raise UserError(f"'{name}' normalizes queries and keys, which processes cannot split: use --parallel shard")
+        if split.columns and (other := _whole_part(layer, split)):
+            raise UserError(
+                f"'{name}.{other}' is that of all heads, which processes cannot split: use --parallel shard"
+            )
         for one in split.columns:
             linear = getattr(layer, one)
             if not isinstance(linear, nn.Linear):
@@ -97,6 +101,13 @@ def _check(model: nn.Module, parts: int) -> None:
         splits += bool(split.columns)
     if not splits:
         raise UserError("the model has no Transformer layers to split: use --parallel replicate or shard")
+
+
+def _whole_part(layer: nn.Module, split: Split) -> str | None:
+    """The name of a parameter that has numbers of all heads, such as a gate or heads that talk; None if there is
+    none."""
+    known = {*split.columns, split.rows, *split.heads}
+    return next((name for name, _ in layer.named_parameters() if name.split(".")[0] not in known), None)
 
 
 def _split(model: nn.Module, mesh: DeviceMesh, split_logits: bool) -> None:
