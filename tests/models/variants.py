@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from foveate import models
 from foveate.attention import Monotonic
 from foveate.contracts import Generator
+from foveate.errors import UserError
 from foveate.models.idle_settings import STATES, idle_settings
 from foveate.models.text.causal_language_model import CausalLanguageModelConfig
 from foveate.models.vision.detr import DETR
@@ -368,5 +369,10 @@ def _acts(variant: Variant) -> bool:
     changed, config = dict(variant.changed), variant.config
     if getattr(config, "maxout", None) and changed.keys() & {"tie", "score_from"}:
         return False
+    if any(change in OF_HEADS for change in changed.items()):
+        try:
+            variant.build()
+        except UserError:  # of models whose scores are made in another way
+            return False
     same = all(getattr(Variant(variant.preset).config, name) == value for name, value in changed.items())
     return not same and not changed.keys() & idle_settings(config).keys()

@@ -56,8 +56,8 @@ class MultiToken(nn.Module, Weighing):
 
     def select(
         self,
-        scores: Float[Tensor, "... H T S"],
-        values: Float[Tensor, "... H S V"],
+        scores: Float[Tensor, "... T S"],
+        values: Float[Tensor, "... S V"],
         dropout: float = 0.0,
         state: Any = None,
         generator: torch.Generator | None = None,
