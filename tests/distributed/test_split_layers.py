@@ -3,8 +3,8 @@
 import json
 import subprocess
 import sys
-from typing import Any
 from pathlib import Path
+from typing import Any
 
 import pytest
 import split_processes
