@@ -129,7 +129,7 @@ def check_usual_heads(sizes: HeadSizes, what: str, allowed: tuple[str, ...] = ()
     """Raises UserError for a field that has another value than its default, and is not `allowed`, in a layer that has
     heads of its own: `what` is its name."""
     for part in fields(HeadFields):
-        if part.name not in ("window", *allowed) and getattr(sizes, part.name) != part.default:
+        if part.name not in ("window", "top_keys", *allowed) and getattr(sizes, part.name) != part.default:
             raise UserError(f"{what} has heads of its own: leave {part.name} out")
 
 

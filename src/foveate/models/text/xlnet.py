@@ -151,7 +151,7 @@ def _both(order: Mask, other: Mask | None) -> Mask:
 
 def _block(config: XLNetConfig) -> TwoStreamBlock:
     dropout, split, widths = config.attention_dropout, config.split, config.head_widths
-    check_usual_heads(config, "XLNet", ("split", "head_widths", "weights", "top_keys"))
+    check_usual_heads(config, "XLNet", ("split", "head_widths", "weights"))
     select = weighing(config)
     attention = TwoStreamAttention(config.width, config.heads, dropout, split, widths, select)
     feedforward = FeedForward(config.width, config.feedforward, config.activation, config.dropout)
