@@ -31,13 +31,13 @@ BOXED: tuple[DataLayout[list[AnnotatedFile]], ...] = (
     ),
     DataLayout(
         "Pascal VOC",
-        "Annotations/, JPEGImages/ (.jpg or .png), ImageSets/Main/train.txt, val.txt",
+        "Annotations/, JPEGImages/ (.jpg or .png), ImageSets/Main/train.txt, val.txt; or VOCdevkit/ with VOC2007/, VOC2012/",
         lambda folder: voc_parts(folder, "Main"),
         voc_set,
     ),
     DataLayout(
         "YOLO",
-        "data.yaml with train, val and names, images/train/, labels/train/; or lists: train: train.txt",
+        "data.yaml (or one YAML file) with train, val and names, images/train/, labels/train/; or lists: train: train.txt",
         yolo_parts,
         _yolo,
     ),
