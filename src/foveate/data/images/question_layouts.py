@@ -144,8 +144,8 @@ def soft_accuracy(answer: str, answers: tuple[str, ...]) -> float:
 ASKED_IMAGES: tuple[DataLayout[list[AskedImage]], ...] = (
     DataLayout(
         "VQA v2",
-        "v2_OpenEnded_mscoco_train2014_questions.json, v2_mscoco_train2014_annotations.json, train2014/; val2014; or in "
-        "Questions/, Annotations/, Images/mscoco/",
+        "v2_OpenEnded_mscoco_train2014_questions.json, v2_mscoco_train2014_annotations.json, train2014/; val2014; or "
+        "in Questions/, Annotations/, Images/mscoco/",
         lambda folder: _parts(
             folder, *(rf"(v2_)?OpenEnded_mscoco_{name}\d+_questions\.json" for name in ("train", "val"))
         ),
