@@ -6,8 +6,9 @@
 FLICKR8K has `captions.csv` (image, caption), `images/` and `other-captions.txt`, captions of photographs that are not
 there. The last 160 photographs are the test, the 100 before them the validation. The feature map of EfficientNet-Lite0,
 from ImageNet, is computed once for each photograph; the decoder reads the principal directions of its channels. Without
-a photograph, its context is zero. A decoder learns the other captions so, then those of the training photographs, until
-CIDEr-D of the validation is best. Soft and hard attention begin with the same decoder of text.
+a photograph, its context is zero. A decoder learns the other captions so, then those of the training photographs, and
+others with the map of the training photograph whose captions are the most similar, until CIDEr-D of the validation is
+best. Soft and hard attention begin with the same decoder of text.
 
 Each model is saved as a run of `foveate train caption`, whose weights have the directions in them.
 """
@@ -15,6 +16,7 @@ Each model is saved as a run of `foveate train caption`, whose weights have the 
 import argparse
 import csv
 import math
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +36,6 @@ from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage
 from foveate.data.images.decoding import read_image
 from foveate.decoding import Decoding
-from foveate.forms.caption import CaptionOptions
 from foveate.forms.form import Changes
 from foveate.forms.processor import Processor
 from foveate.metrics.captions import caption_metrics
@@ -53,6 +54,9 @@ STAND_IN, DIRECTIONS = "googlenet-small-images", 256
 
 VOCABULARY = 2000
 
+SIMILAR, LENT = 0.3, 0.6
+"""How similar a caption must be to those of a photograph to be learned with its map, and the share of such batches."""
+
 RECURRENT = {"embedding": 256, "width": 256, "dropout": 0.3, "image_positions": "none"}
 TRANSFORMER = {"encoder_layers": None, "width": 256, "feedforward": 512, "dropout": 0.3}
 
@@ -64,7 +68,10 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """The preset of each model, and its sizes."""
 
-EVERY, BEAM = 40, 3
+DECODING = Decoding(length_extra=30, width=5)
+
+EVERY = 40
+"""Steps between two validations, which write without a beam."""
 
 
 @dataclass
@@ -154,7 +161,12 @@ class Student:
     @classmethod
     def of(cls, kind: str, out: Path, examples: Dataset[Any], directions: Tensor, seed: int) -> "Student":
         preset, sizes = MODELS[kind]
-        settings = {"architecture": {**sizes, "image_encoder": BODY}, "size": 224, "vocabulary": VOCABULARY}
+        settings = {
+            "architecture": {**sizes, "image_encoder": BODY},
+            "size": 224,
+            "vocabulary": VOCABULARY,
+            "decoding": DECODING,
+        }
         recipe = TASK.recipe(model=preset, start=BODY, device="cpu", seed=seed, out=out / kind, **settings)
         lesson = Lesson(TASK, recipe)
         processor = lesson.processor_of(examples)
@@ -176,7 +188,8 @@ class Student:
 
     def write(self, maps: Tensor, beam: int) -> list[str]:
         """The caption of each map."""
-        options = CaptionOptions(decoding=Decoding(length_extra=30, width=beam))
+        options = self.writes.run_options()
+        options.decoding.width = beam
         batches = (([], {"pixels": self.read(some)}) for some in maps.split(40))
         with torch.inference_mode():
             found = [*self.writes.decide_all(self.model.eval(), batches, options)]
@@ -209,12 +222,41 @@ def text_batches(student: Student, text: CaptionedImage, size: int, seed: int) -
         yield [tokens[row] for row in rows], torch.zeros(len(rows), DIRECTIONS, 1, 1)
 
 
-def photograph_batches(student: Student, train: Photographs, size: int, seed: int) -> Iterator[tuple[Any, Tensor]]:
-    """Tokens of captions, each with the map of its photograph."""
-    pairs = [(tokens, row) for row, one in enumerate(train.examples) for tokens in student.writes.prepare(one)]
-    maps = student.read(train.maps)
-    for rows in batches_of_like_length([tokens for tokens, _ in pairs], size, seed):
-        yield [pairs[row][0] for row in rows], maps[[pairs[row][1] for row in rows]]
+def photograph_batches(
+    student: Student, train: Photographs, text: CaptionedImage, size: int, seed: int
+) -> Iterator[tuple[Any, Tensor]]:
+    """Tokens of captions, each with the map of its photograph, or of the one that is lent to it."""
+    own = [(tokens, row) for row, one in enumerate(train.examples) for tokens in student.writes.prepare(one)]
+    lent = lend_photographs(student.writes, text, train.examples)
+    maps, generator = student.read(train.maps), np.random.default_rng(seed)
+    of_own, of_lent = (batches_of_like_length([tokens for tokens, _ in pairs], size, seed) for pairs in (own, lent))
+    while True:
+        is_lent = generator.random() < LENT
+        chosen = [lent[number] for number in next(of_lent)] if is_lent else [own[number] for number in next(of_own)]
+        yield [tokens for tokens, _ in chosen], maps[[row for _, row in chosen]]
+
+
+def lend_photographs(
+    writes: Any, text: CaptionedImage, photographs: Sequence[CaptionedImage]
+) -> list[tuple[np.ndarray, int]]:
+    """The tokens of captions that are similar enough to those of a photograph, with its number: by the cosine of their
+    words, which count for more the rarer they are."""
+    words = np.arange(len(writes.tokenizer))
+
+    def count(tokens: Sequence[np.ndarray]) -> np.ndarray:
+        return np.sum([np.isin(words, one) for one in tokens], 0, dtype=np.float32)
+
+    def scale(rows: np.ndarray) -> np.ndarray:
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
+
+    captions = writes.prepare(text)
+    holds = np.stack([count([one]) for one in captions])
+    rare = np.log(len(holds) / holds.sum(0).clip(1)) * (holds.sum(0) > 0)
+    rare[writes.tokenizer.special.unknown] = 0
+    own = np.log1p(np.stack([count(writes.prepare(one)) for one in photographs]))
+    similar = scale(holds * rare) @ scale(own * rare).T
+    found = zip(captions, similar.argmax(1).tolist(), similar.max(1), strict=True)
+    return [(tokens, number) for tokens, number, most in found if most >= SIMILAR]
 
 
 def batches_of_like_length(tokens: Sequence[np.ndarray], size: int, seed: int) -> Iterator[list[int]]:
@@ -245,6 +287,7 @@ def learn(
         updater([Batch({"pixels": maps, **inputs}, targets, weight, "")], now, step)
         if validation is not None and step % EVERY == 0:
             found = student.measure(validation, 1)["cider"]
+            print(f"step {step}: CIDEr-D {found:.2f} on validation", file=sys.stderr, flush=True)
             if found > best:
                 best, kept = found, {name: value.clone() for name, value in model.state_dict().items()}
             model.train()
@@ -276,23 +319,21 @@ def main() -> None:
     print("| captions by | BLEU-4 | CIDEr-D | on validation | processor seconds |\n| --- | ---: | ---: | ---: | ---: |")
     found = caption_metrics(nearest(test, known), test.examples)
     print(f"| the nearest photograph's | {found['bleu']:.2f} | {found['cider']:.2f} | | |", flush=True)
-    learned_text: dict[str, Tensor] = {}
     for kind in asked.models:
-        begin = time.process_time()
         student = Student.of(kind, asked.out, examples, directions, asked.seed)
-        if kind == "hard" and learned_text:
-            student.model.load_state_dict(learned_text, strict=False)
-        else:
+        decoder = asked.out / f"text-{'soft' if kind == 'hard' else kind}.safetensors"
+        if not decoder.is_file():
+            begin = time.process_time()
             learn(student, text_batches(student, text, asked.batch, asked.seed), asked.text_steps, 5e-3)
-        if kind == "soft":
-            learned_text = {name: value.clone() for name, value in student.model.state_dict().items()}
-        learn(student, photograph_batches(student, train, asked.batch, asked.seed), asked.steps, 2e-3, validation)
+            save_file({name: value.clone() for name, value in student.model.state_dict().items()}, decoder)
+            print(f"{decoder}: {time.process_time() - begin:.0f} processor seconds", file=sys.stderr, flush=True)
+        student.model.load_state_dict(load_file(decoder), strict=kind != "hard")
+        begin = time.process_time()
+        learn(student, photograph_batches(student, train, text, asked.batch, asked.seed), asked.steps, 2e-3, validation)
         seconds = time.process_time() - begin
-        found, other = student.measure(test, BEAM), student.measure(validation, BEAM)
-        print(
-            f"| {kind} | {found['bleu']:.2f} | {found['cider']:.2f} | {other['cider']:.2f} | {seconds:.0f} |",
-            flush=True,
-        )
+        found, other = (student.measure(part, DECODING.width) for part in (test, validation))
+        row = [f"{found['bleu']:.2f}", f"{found['cider']:.2f}", f"{other['cider']:.2f}", f"{seconds:.0f}"]
+        print(f"| {kind} | {' | '.join(row)} |", flush=True)
         student.save()
 
 
