@@ -138,12 +138,94 @@ def write_table(part: Photographs, path: Path) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def nearest(test: Photographs, known: Photographs) -> list[str]:
-    """The first caption of the known photograph with the nearest map, by the cosine of the means of its places, which
-    are scaled to one length; less the mean of all."""
-    means = [nn.functional.normalize(part.maps, dim=1).mean((2, 3)) for part in (test, known)]
+def turn(maps: Tensor, directions: Tensor) -> Tensor:
+    """Maps (I, C, h, w) in some directions."""
+    return torch.einsum("ichw,cd->idhw", maps, directions)
+
+
+def find_nearest(asked: Photographs, known: Photographs) -> list[int]:
+    """The number of the known photograph with the nearest map, by the cosine of the means of its places, which are
+    scaled to one length; less the mean of all."""
+    means = [nn.functional.normalize(part.maps, dim=1).mean((2, 3)) for part in (asked, known)]
     means = [nn.functional.normalize(own - means[1].mean(0), dim=1) for own in means]
-    return [known.examples[place].captions[0] for place in (means[0] @ means[1].T).argmax(1).tolist()]
+    found: list[int] = (means[0] @ means[1].T).argmax(1).tolist()
+    return found
+
+
+def read_parts(folder: Path, out: Path) -> tuple[Photographs, Photographs, Photographs]:
+    """The photographs to learn from, to validate on, and of the test."""
+    out.mkdir(parents=True, exist_ok=True)
+    found = read_photographs(folder, out / "maps.safetensors")
+    begin, end = len(found.examples) - TEST - VALIDATION, len(found.examples) - TEST
+    return found.part(slice(begin)), found.part(slice(begin, end)), found.part(slice(end, None))
+
+
+def read_text(folder: Path, train: Photographs) -> CaptionedImage:
+    """The captions of others, as if they were of a photograph."""
+    others = (folder / "other-captions.txt").read_text(encoding="utf-8").splitlines()
+    return CaptionedImage("other-captions.txt", tuple(others), train.examples[0].read)
+
+
+# -- captions that lend photographs
+
+
+def count_words(writes: Any, texts: Sequence[Any]) -> np.ndarray:
+    """How many of some texts, given as tokens, have each word."""
+    words = np.arange(len(writes.tokenizer))
+    return np.sum([np.isin(words, one) for one in texts], 0, dtype=np.float32)
+
+
+def rarity(writes: Any, counts: np.ndarray) -> np.ndarray:
+    """How rare each word is in texts with these counts, (M, N); 0 for words that are unknown."""
+    rare = np.log(len(counts) / counts.sum(0).clip(1)) * (counts.sum(0) > 0)
+    rare[writes.tokenizer.special.unknown] = 0
+    return rare
+
+
+def cosines(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    rows, columns = (own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-6) for own in (rows, columns))
+    return rows @ columns.T
+
+
+def lend_photographs(writes: Any, text: CaptionedImage, train: Photographs) -> list[tuple[Any, int]]:
+    """The tokens of captions that are similar enough to those of a photograph, with its number."""
+    tokens = writes.prepare(text)
+    counts = np.stack([count_words(writes, [one]) for one in tokens])
+    own = np.log1p(np.stack([count_words(writes, writes.prepare(one)) for one in train.examples]))
+    rare = rarity(writes, counts)
+    similar = cosines(counts * rare, own * rare)
+    found = zip(tokens, similar.argmax(1).tolist(), similar.max(1), strict=True)
+    return [(one, number) for one, number, most in found if most >= SIMILAR]
+
+
+def photograph_batches(
+    writes: Any, train: Photographs, text: CaptionedImage, directions: Tensor, size: int, seed: int
+) -> Iterator[tuple[Any, Tensor]]:
+    """Tokens of captions, each with the map of its photograph, or of the one that is lent to it."""
+    own = [(tokens, number) for number, one in enumerate(train.examples) for tokens in writes.prepare(one)]
+    lent = lend_photographs(writes, text, train)
+    maps, generator = turn(train.maps, directions), np.random.default_rng(seed)
+    of_own, of_lent = (batches_of_like_length([tokens for tokens, _ in pairs], size, seed) for pairs in (own, lent))
+    while True:
+        is_lent = generator.random() < LENT
+        chosen = [lent[number] for number in next(of_lent)] if is_lent else [own[number] for number in next(of_own)]
+        yield [tokens for tokens, _ in chosen], maps[[number for _, number in chosen]]
+
+
+def text_batches(writes: Any, text: CaptionedImage, size: int, seed: int) -> Iterator[tuple[Any, Tensor]]:
+    """Tokens of captions, each with one place that is zero."""
+    tokens = writes.prepare(text)
+    for rows in batches_of_like_length(tokens, size, seed):
+        yield [tokens[row] for row in rows], torch.zeros(len(rows), DIRECTIONS, 1, 1)
+
+
+def batches_of_like_length(tokens: Sequence[Any], size: int, seed: int) -> Iterator[list[int]]:
+    """The rows of each batch, without an end."""
+    generator = np.random.default_rng(seed)
+    while True:
+        order = sorted(generator.permutation(len(tokens)).tolist(), key=lambda row: len(tokens[row]))
+        parts = [order[begin : begin + size] for begin in range(0, len(order), size)]
+        yield from (parts[number] for number in generator.permutation(len(parts)))
 
 
 # -- models
@@ -182,15 +264,11 @@ class Student:
     def writes(self) -> Any:
         return self.processor.writes
 
-    def read(self, maps: Tensor) -> Tensor:
-        """What the model is given for maps."""
-        return torch.einsum("ichw,cd->idhw", maps, self.directions)
-
     def write(self, maps: Tensor, beam: int) -> list[str]:
         """The caption of each map."""
         options = self.writes.run_options()
         options.decoding.width = beam
-        batches = (([], {"pixels": self.read(some)}) for some in maps.split(40))
+        batches = (([], {"pixels": turn(some, self.directions)}) for some in maps.split(40))
         with torch.inference_mode():
             found = [*self.writes.decide_all(self.model.eval(), batches, options)]
         return [one.text for answers in found for one in answers]
@@ -215,57 +293,9 @@ class Student:
 # -- training
 
 
-def text_batches(student: Student, text: CaptionedImage, size: int, seed: int) -> Iterator[tuple[Any, Tensor]]:
-    """Tokens of captions, each with one place that is zero."""
-    tokens = student.writes.prepare(text)
-    for rows in batches_of_like_length(tokens, size, seed):
-        yield [tokens[row] for row in rows], torch.zeros(len(rows), DIRECTIONS, 1, 1)
-
-
-def photograph_batches(
-    student: Student, train: Photographs, text: CaptionedImage, size: int, seed: int
-) -> Iterator[tuple[Any, Tensor]]:
-    """Tokens of captions, each with the map of its photograph, or of the one that is lent to it."""
-    own = [(tokens, row) for row, one in enumerate(train.examples) for tokens in student.writes.prepare(one)]
-    lent = lend_photographs(student.writes, text, train.examples)
-    maps, generator = student.read(train.maps), np.random.default_rng(seed)
-    of_own, of_lent = (batches_of_like_length([tokens for tokens, _ in pairs], size, seed) for pairs in (own, lent))
-    while True:
-        is_lent = generator.random() < LENT
-        chosen = [lent[number] for number in next(of_lent)] if is_lent else [own[number] for number in next(of_own)]
-        yield [tokens for tokens, _ in chosen], maps[[row for _, row in chosen]]
-
-
-def lend_photographs(
-    writes: Any, text: CaptionedImage, photographs: Sequence[CaptionedImage]
-) -> list[tuple[np.ndarray, int]]:
-    """The tokens of captions that are similar enough to those of a photograph, with its number: by the cosine of their
-    words, which count for more the rarer they are."""
-    words = np.arange(len(writes.tokenizer))
-
-    def count(tokens: Sequence[np.ndarray]) -> np.ndarray:
-        return np.sum([np.isin(words, one) for one in tokens], 0, dtype=np.float32)
-
-    def scale(rows: np.ndarray) -> np.ndarray:
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
-
-    captions = writes.prepare(text)
-    holds = np.stack([count([one]) for one in captions])
-    rare = np.log(len(holds) / holds.sum(0).clip(1)) * (holds.sum(0) > 0)
-    rare[writes.tokenizer.special.unknown] = 0
-    own = np.log1p(np.stack([count(writes.prepare(one)) for one in photographs]))
-    similar = scale(holds * rare) @ scale(own * rare).T
-    found = zip(captions, similar.argmax(1).tolist(), similar.max(1), strict=True)
-    return [(tokens, number) for tokens, number, most in found if most >= SIMILAR]
-
-
-def batches_of_like_length(tokens: Sequence[np.ndarray], size: int, seed: int) -> Iterator[list[int]]:
-    """The rows of each batch, without an end."""
-    generator = np.random.default_rng(seed)
-    while True:
-        order = sorted(generator.permutation(len(tokens)).tolist(), key=lambda row: len(tokens[row]))
-        parts = [order[begin : begin + size] for begin in range(0, len(order), size)]
-        yield from (parts[number] for number in generator.permutation(len(parts)))
+def schedule(step: int, steps: int) -> float:
+    """The share of the greatest rate: it rises for 30 steps, and falls as a cosine."""
+    return min(1.0, step / 30) * max(0.02, (1 + math.cos(math.pi * step / steps)) / 2)
 
 
 def learn(
@@ -283,8 +313,7 @@ def learn(
     for step in range(1, steps + 1):
         tokens, maps = next(batches)
         inputs, targets, weight = student.writes.tensors(tokens, Changes(), None)
-        now = rate * min(1.0, step / 30) * max(0.02, (1 + math.cos(math.pi * step / steps)) / 2)
-        updater([Batch({"pixels": maps, **inputs}, targets, weight, "")], now, step)
+        updater([Batch({"pixels": maps, **inputs}, targets, weight, "")], rate * schedule(step, steps), step)
         if validation is not None and step % EVERY == 0:
             found = student.measure(validation, 1)["cider"]
             print(f"step {step}: CIDEr-D {found:.2f} on validation", file=sys.stderr, flush=True)
@@ -306,30 +335,28 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    everything = read_photographs(asked.folder, asked.out / "maps.safetensors")
-    known, test = everything.part(slice(0, -TEST)), everything.part(slice(-TEST, None))
-    train, validation = known.part(slice(0, -VALIDATION)), known.part(slice(-VALIDATION, None))
+    train, validation, test = read_parts(asked.folder, asked.out)
+    known = Photographs([*train.examples, *validation.examples], torch.cat([train.maps, validation.maps]))
     write_table(test, asked.out / "test.tsv")
-    directions = principal_directions(train.maps)
-    others = tuple((asked.folder / "other-captions.txt").read_text(encoding="utf-8").splitlines())
-    text = CaptionedImage("other-captions.txt", others, train.examples[0].read)
+    directions, text = principal_directions(train.maps), read_text(asked.folder, train)
     examples = Dataset("captions", [*train.examples, text], "images")
 
     print("| captions by | BLEU-4 | CIDEr-D | on validation | processor seconds |\n| --- | ---: | ---: | ---: | ---: |")
-    found = caption_metrics(nearest(test, known), test.examples)
+    nearest = [known.examples[number].captions[0] for number in find_nearest(test, known)]
+    found = caption_metrics(nearest, test.examples)
     print(f"| the nearest photograph's | {found['bleu']:.2f} | {found['cider']:.2f} | | |", flush=True)
     for kind in asked.models:
         student = Student.of(kind, asked.out, examples, directions, asked.seed)
         decoder = asked.out / f"text-{'soft' if kind == 'hard' else kind}.safetensors"
         if not decoder.is_file():
             begin = time.process_time()
-            learn(student, text_batches(student, text, asked.batch, asked.seed), asked.text_steps, 5e-3)
+            learn(student, text_batches(student.writes, text, asked.batch, asked.seed), asked.text_steps, 5e-3)
             save_file({name: value.clone() for name, value in student.model.state_dict().items()}, decoder)
             print(f"{decoder}: {time.process_time() - begin:.0f} processor seconds", file=sys.stderr, flush=True)
         student.model.load_state_dict(load_file(decoder), strict=kind != "hard")
         begin = time.process_time()
-        learn(student, photograph_batches(student, train, text, asked.batch, asked.seed), asked.steps, 2e-3, validation)
+        pairs = photograph_batches(student.writes, train, text, directions, asked.batch, asked.seed)
+        learn(student, pairs, asked.steps, 2e-3, validation)
         seconds = time.process_time() - begin
         found, other = (student.measure(part, DECODING.width) for part in (test, validation))
         row = [f"{found['bleu']:.2f}", f"{found['cider']:.2f}", f"{other['cider']:.2f}", f"{seconds:.0f}"]
