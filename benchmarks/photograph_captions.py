@@ -8,7 +8,7 @@ there. The last 160 photographs are the test, the 100 before them the validation
 from ImageNet, is computed once for each photograph; the decoder reads the principal directions of its channels. Without
 a photograph, its context is zero. A decoder learns the other captions so, then those of the training photographs, and
 others with the map of the training photograph whose captions are the most similar, until CIDEr-D of the validation is
-best. Soft and hard attention begin with the same decoder of text.
+best. Hard attention begins with the captioner that learned soft attention.
 
 Each model is saved as a run of `foveate train caption`, whose weights have the directions in them.
 """
@@ -276,6 +276,10 @@ class Student:
     def measure(self, part: Photographs, beam: int) -> dict[str, float]:
         return caption_metrics(self.write(part.maps, beam), part.examples)
 
+    def keep(self, path: Path) -> None:
+        """Keep the weights for the directions in a file."""
+        save_file({name: value.clone() for name, value in self.model.state_dict().items()}, path)
+
     def save(self) -> None:
         """Save a run of `foveate train caption`: channels, the last inputs of each layer that reads them, have the
         weights of the directions times the directions."""
@@ -347,13 +351,13 @@ def main() -> None:
     print(f"| the nearest photograph's | {found['bleu']:.2f} | {found['cider']:.2f} | | |", flush=True)
     for kind in asked.models:
         student = Student.of(kind, asked.out, examples, directions, asked.seed)
-        decoder = asked.out / f"text-{'soft' if kind == 'hard' else kind}.safetensors"
-        if not decoder.is_file():
+        start = asked.out / ("soft.safetensors" if kind == "hard" else f"text-{kind}.safetensors")
+        if kind != "hard" and not start.is_file():
             begin = time.process_time()
             learn(student, text_batches(student.writes, text, asked.batch, asked.seed), asked.text_steps, 5e-3)
-            save_file({name: value.clone() for name, value in student.model.state_dict().items()}, decoder)
-            print(f"{decoder}: {time.process_time() - begin:.0f} processor seconds", file=sys.stderr, flush=True)
-        student.model.load_state_dict(load_file(decoder), strict=kind != "hard")
+            student.keep(start)
+            print(f"{start}: {time.process_time() - begin:.0f} processor seconds", file=sys.stderr, flush=True)
+        student.model.load_state_dict(load_file(start), strict=kind != "hard")
         begin = time.process_time()
         pairs = photograph_batches(student.writes, train, text, directions, asked.batch, asked.seed)
         learn(student, pairs, asked.steps, 2e-3, validation)
@@ -361,6 +365,7 @@ def main() -> None:
         found, other = (student.measure(part, DECODING.width) for part in (test, validation))
         row = [f"{found['bleu']:.2f}", f"{found['cider']:.2f}", f"{other['cider']:.2f}", f"{seconds:.0f}"]
         print(f"| {kind} | {' | '.join(row)} |", flush=True)
+        student.keep(asked.out / f"{kind}.safetensors")
         student.save()
 
 

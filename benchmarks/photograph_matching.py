@@ -3,8 +3,8 @@
     python benchmarks/photograph_matching.py FLICKR8K --out runs/photographs
 
 It learns the same pairs: captions with the map of their photograph, or of the one that is lent to them. Prints how
-often the first caption of a test photograph fits best, and is among the five and ten that do; beside it the same for the
-captions of the nearest photograph, by the cosine of their words.
+often the first caption of a test photograph fits best, and is among the five and ten that do; beside it the same for
+the captions of the nearest photograph, by the cosine of their words.
 """
 
 import argparse
