@@ -1,7 +1,7 @@
 """Captions of photographs by decoders that first learn captions as text, beside the caption of the nearest photograph.
 
     python benchmarks/photograph_captions.py FLICKR8K --out runs/photographs
-    foveate eval runs/photographs/soft --data runs/photographs/test.tsv
+    foveate eval runs/photographs/soft --data runs/photographs/test.tsv --allow-outside
 
 FLICKR8K has `captions.csv` (image, caption), `images/` and `other-captions.txt`, captions of photographs that are not
 there. The last 160 photographs are the test, the 100 before them the validation. The feature map of EfficientNet-Lite0,
@@ -248,6 +248,9 @@ class Student:
             "size": 224,
             "vocabulary": VOCABULARY,
             "decoding": DECODING,
+            "data": out / "train.tsv",
+            "validation": out / "validation.tsv",
+            "allow_outside": True,
         }
         recipe = TASK.recipe(model=preset, start=BODY, device="cpu", seed=seed, out=out / kind, **settings)
         lesson = Lesson(TASK, recipe)
@@ -341,7 +344,8 @@ def main() -> None:
     torch.set_num_threads(1)
     train, validation, test = read_parts(asked.folder, asked.out)
     known = Photographs([*train.examples, *validation.examples], torch.cat([train.maps, validation.maps]))
-    write_table(test, asked.out / "test.tsv")
+    for name, part in (("train", train), ("validation", validation), ("test", test)):
+        write_table(part, asked.out / f"{name}.tsv")
     directions, text = principal_directions(train.maps), read_text(asked.folder, train)
     examples = Dataset("captions", [*train.examples, text], "images")
 
