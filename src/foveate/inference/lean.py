@@ -138,14 +138,15 @@ class LeanDecoderBlock(_LeanBlock):
         source_mask: Any = None,
         past: Any = None,
         bias: Any = None,
+        rotation: Any = None,
         positions: Tensor | None = None,
         source_positions: Tensor | None = None,
     ) -> Tensor:
         """As the block itself."""
         keys_alone = source_mask is None or (isinstance(source_mask, Mask) and not source_mask.rowwise)
         if keys_alone and isinstance(source, Memory) and self.serves(x, past, mask, bias, positions):
-            return self.fed(self.cross(self.own(x[:, 0], past, mask, bias, None), source, source_mask))[:, None]
-        given = mask, source_mask, past, bias, positions, source_positions
+            return self.fed(self.cross(self.own(x[:, 0], past, mask, bias, rotation), source, source_mask))[:, None]
+        given = mask, source_mask, past, bias, rotation, positions, source_positions
         return self.whole(self.block, x, source, *given)
 
 

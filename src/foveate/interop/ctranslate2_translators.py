@@ -31,9 +31,13 @@ def write_translator(
     specs = importlib.import_module("ctranslate2.specs")
     config: Any = model.config
     require_public(config, "CTranslate2's Transformer")
-    require_defaults(config, TransformerConfig(src_vocab=1, tgt_vocab=1), ("window",), "CTranslate2's Transformer")
-    if config.positions == "relative":
-        raise UserError("CTranslate2's Transformer has no relative positions of this kind: train with other ones")
+    require_defaults(
+        config, TransformerConfig(src_vocab=1, tgt_vocab=1), ("window", "position_join"), "CTranslate2's Transformer"
+    )
+    if config.positions not in ("sinusoidal", "learned"):
+        raise UserError(
+            f"CTranslate2's Transformer has no {config.positions} positions of this kind: train with other ones"
+        )
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,

@@ -107,15 +107,17 @@ class DecoderBlock(nn.Module):
         source_mask: Mask | Tensor | None = None,
         past: Memory | None = None,
         bias: Bias | None = None,
+        rotation: Turn | None = None,
         positions: Float[Tensor, "... T C"] | None = None,
         source_positions: Float[Tensor, "... S C"] | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """`mask` and `bias` are for self-attention, `source_mask` for attention to the source.
+        """`mask`, `bias` and `rotation` are for self-attention, `source_mask` for attention to the source.
 
         `past` is the memory of the tokens so far; those of x are appended. `positions` of x and of the source
         are added to queries and keys, not to values.
         """
-        x = self.around_self(x, partial(self.self, mask=mask, bias=bias, past=past, positions=positions))
+        own = partial(self.self, mask=mask, bias=bias, past=past, rotation=rotation, positions=positions)
+        x = self.around_self(x, own)
         cross = partial(self.cross, source=source, mask=source_mask)
         x = self.around_cross(x, partial(cross, positions=positions, source_positions=source_positions))
         return self.around_feedforward(x, self.feedforward)

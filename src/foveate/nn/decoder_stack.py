@@ -13,6 +13,7 @@ from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.blocks import DecoderBlock
 from foveate.nn.feedforward import FeedForward
 from foveate.nn.residual import Residual
+from foveate.nn.rotary import Turn
 
 
 @runtime_checkable
@@ -98,13 +99,14 @@ class DecoderStack(nn.ModuleList):
         source_mask: Mask | None = None,
         distances: RelativePosition | None = None,
         past: list[Memory] | None = None,
+        rotation: Turn | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """A whole target x. `distances` is the bias of relative positions for self-attention. `past` are memories of
-        nothing, to which the blocks' keys and values of x are added."""
+        """A whole target x. `distances` is the bias of relative positions for self-attention, and `rotation` turns its
+        queries and keys. `past` are memories of nothing, to which the blocks' keys and values of x are added."""
         mask = causal() if self.window is None else causal() & window(self.window)
         for number, block in enumerate(self):
             own = None if past is None else past[number]
-            x = block(x, source, mask=mask, source_mask=source_mask, past=own, bias=distances)
+            x = block(x, source, mask=mask, source_mask=source_mask, past=own, bias=distances, rotation=rotation)
         return x
 
     def start(
@@ -124,11 +126,15 @@ class DecoderStack(nn.ModuleList):
         )
 
     def step(
-        self, x: Float[Tensor, "R 1 C"], state: DecoderStackState, distances: RelativePosition | None = None
+        self,
+        x: Float[Tensor, "R 1 C"],
+        state: DecoderStackState,
+        distances: RelativePosition | None = None,
+        rotation: Turn | None = None,
     ) -> Float[Tensor, "R 1 C"]:
         """One more token of each row."""
         source_mask, bias = padding(state.source_lengths), distances.with_start(state.steps) if distances else None
         mask = None if self.window is None else window(self.window, state.steps)
         for block, past, source in zip(self, state.past, state.source, strict=True):
-            x = block(x, source, mask=mask, source_mask=source_mask, past=past, bias=bias)
+            x = block(x, source, mask=mask, source_mask=source_mask, past=past, bias=bias, rotation=rotation)
         return x

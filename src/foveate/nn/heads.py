@@ -133,6 +133,12 @@ def check_usual_heads(sizes: HeadSizes, what: str, allowed: tuple[str, ...] = ()
             raise UserError(f"{what} has heads of its own: leave {part.name} out")
 
 
+def check_positions(positions: str, sizes: HeadSizes) -> None:
+    """Raises UserError for heads of unequal width where positions change the queries and keys of all alike."""
+    if positions in ("rotary", "relative-projected", "contextual") and sizes.head_widths is not None:
+        raise UserError(f"positions {positions!r} need heads of equal width, without head_widths")
+
+
 def check_own_scores(sizes: HeadSizes, what: str) -> None:
     """Raises UserError for heads that layers with scores of their own, `what`, cannot have."""
     shared = sizes.key_value_heads not in (None, sizes.heads)

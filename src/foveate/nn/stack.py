@@ -15,7 +15,7 @@ from foveate.errors import UserError, at_least, check_literals
 from foveate.nn.blocks import ParallelBlock, SelfAttention, TransformerBlock
 from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
-from foveate.nn.heads import HeadFields, attention_layer, check_own_scores, head_options
+from foveate.nn.heads import HeadFields, attention_layer, check_own_scores, check_positions, head_options
 from foveate.nn.norms import Norm, norm
 from foveate.nn.positions import CONTEXTUAL, PositionKind, position_encoding
 from foveate.nn.relative_attention import RelativeAttention
@@ -205,8 +205,7 @@ def _check(config: StackConfig) -> None:
     at_least(1, "temperature_span", config.temperature_span)
     if config.parallel and config.norm != "pre":
         raise UserError("parallel attention and feed-forward layers need norm='pre'")
-    if config.positions in ("rotary", "relative-projected", "contextual") and config.head_widths is not None:
-        raise UserError(f"positions {config.positions!r} need heads of equal width, without head_widths")
+    check_positions(config.positions, config)
     scored = ("query_key_norm", "score_scale", "score_cap", "score_limit", "head_score")
     own = [name for name in scored if getattr(config, name) not in (None, "scaled-dot")]
     if own and (config.positions == "relative-projected" or config.head_widths is not None):

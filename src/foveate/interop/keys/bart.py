@@ -166,7 +166,7 @@ def read_config(values: Mapping[str, Any], where: str) -> TransformerConfig:
 def write_config(config: TransformerConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
     plain = TransformerConfig(src_vocab=1, tgt_vocab=1)
-    require_defaults(config, plain, ("window",), "transformers' encoder-decoder")
+    require_defaults(config, plain, ("window", "position_join"), "transformers' encoder-decoder")
     kind = _kind(config)
     if kind is None:
         raise UserError(

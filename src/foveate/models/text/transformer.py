@@ -31,7 +31,9 @@ from foveate.nn import (
     word_embeddings,
 )
 from foveate.nn.encoder_decoder import EncoderDecoder
+from foveate.nn.heads import check_positions
 from foveate.nn.positions import Positioned, Unpositioned
+from foveate.nn.rotary import Rotary, Rotation
 
 
 @dataclass
@@ -64,8 +66,11 @@ class TransformerConfig(HeadFields):
     """Share of attention weights that is dropped in training."""
     activation_dropout: float = 0.0
     """Share of the inner activations of feed-forward layers that is dropped in training."""
-    positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
-    """Positions as sine waves of any length, as a learned table, or as a learned bias for each head and distance."""
+    positions: Literal["sinusoidal", "learned", "relative", "rotary", "none"] = "sinusoidal"
+    """Positions as sine waves of any length, as a learned table, as a learned bias for each head and distance, as
+    rotations of queries and keys in self-attention, or not at all."""
+    position_join: Literal["add", "concatenate"] = "add"
+    """Waves or table: added to the embeddings, or put before them as [P, Z] and projected to the width."""
     waves: Waves = "interleaved"
     """Sinusoidal positions: sines and cosines in turn (as in the paper), in halves, sines first (Marian), or in halves
     as in tensor2tensor (M2M-100)."""
@@ -89,12 +94,17 @@ class Transformer(EncoderDecoder, nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         check_literals(config)
+        check_positions(config.positions, config)
         self.config = config
         self.source_embedding, self.target_embedding = word_embeddings(
             config.src_vocab, config.tgt_vocab, config.width, shared=config.tie == "all"
         )
         self.source_positions, self.source_distances = _positions(config)
         self.target_positions, self.target_distances = _positions(config)
+        concatenates = config.positions in ("sinusoidal", "learned") and config.position_join == "concatenate"
+        joined = partial(nn.Linear, 2 * config.width, config.width) if concatenates else nn.Identity
+        self.source_join, self.target_join = joined(), joined()
+        self.rotary = Rotary(config.width // config.heads) if config.positions == "rotary" else None
         input_norm = nn.LayerNorm if config.input_norm else nn.Identity
         self.source_norm, self.target_norm = input_norm(config.width), input_norm(config.width)
         self.dropout = Dropout(config.dropout)
@@ -130,16 +140,18 @@ class Transformer(EncoderDecoder, nn.Module):
     ) -> Output:
         """Logits of the token after each target token, of a source that was encoded; `past` gets its keys and
         values."""
-        x = self.decoder(self._embed_target(target), encoded, source_mask, self.target_distances, past)
+        x, rotation = self._embed_target(target), self._rotation(target.shape[1], encoded)
+        x = self.decoder(x, encoded, source_mask, self.target_distances, past, rotation)
         return Output(self._logits(x))
 
     def encode(self, source: Int[Tensor, "B S"], mask: Mask) -> Float[Tensor, "B S C"]:
         """The output of the encoder."""
-        x = self.source_positions(self.source_embedding(source) * self._scale)
+        x = self.source_join(self.source_positions(self.source_embedding(source) * self._scale))
         x = self.dropout(self.source_norm(x))
         near = mask if self.config.window is None else mask & window(self.config.window)
+        rotation = self._rotation(source.shape[1], x)
         for block in self.encoder:
-            x = block(x, mask=near, bias=self.source_distances)
+            x = block(x, mask=near, bias=self.source_distances, rotation=rotation)
         return self.encoder_norm(x)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> DecoderStackState:
@@ -149,15 +161,22 @@ class Transformer(EncoderDecoder, nn.Module):
 
     def step(self, tokens: Int[Tensor, "R"], state: DecoderStackState) -> Float[Tensor, "R N"]:
         x = self._embed_target(tokens[:, None], state.steps)
-        return self._logits(self.decoder.step(x, state, self.target_distances)).squeeze(1)
+        rotation = self._rotation(1, x, state.steps)
+        return self._logits(self.decoder.step(x, state, self.target_distances, rotation)).squeeze(1)
 
     @property
     def _scale(self) -> float:
         return math.sqrt(self.config.width) if self.config.scale_embedding else 1.0
 
     def _embed_target(self, tokens: Int[Tensor, "R T"], start: int = 0) -> Float[Tensor, "R T C"]:
-        x = self.target_positions(self.target_embedding(tokens) * self._scale, start)
+        x = self.target_join(self.target_positions(self.target_embedding(tokens) * self._scale, start))
         return self.dropout(self.target_norm(x))
+
+    def _rotation(self, length: int, like: Tensor, start: int = 0) -> Rotation | None:
+        """That of so many positions from `start` on, where positions are rotary."""
+        if self.rotary is None:
+            return None
+        return self.rotary(torch.arange(start, start + length, device=like.device)[None], like.dtype)
 
     def _logits(self, x: Float[Tensor, "R T C"]) -> Float[Tensor, "R T N"]:
         logits = self.output(self.decoder_norm(x))
@@ -170,6 +189,7 @@ def _positions(config: TransformerConfig) -> tuple[Positioned | Unpositioned, Re
         config.width,
         config.heads,
         config.max_length,
+        config.position_join,
         offset=config.position_offset or 0,
         waves=config.waves,
     )
