@@ -20,6 +20,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.layout import part_to_measure
 from foveate.data.ragged import even_groups
 from foveate.data.text.streamed_text import StreamedText
+from foveate.decoding import Pending
 from foveate.errors import UserError, one_line
 from foveate.finite import FiniteOutputs, check_weights
 from foveate.forms.answers import Answer, Failure, with_changes
@@ -144,6 +145,11 @@ class Skill(Looking):
                 answer.long = self.processor.reads.longer_than_training(found[row].prepared)
             found[row] = replace(answer, given=text) if isinstance(answer, Failure) else answer
         return found
+
+    def begin(self, given: Sequence[Any], options: Any) -> Pending | None:
+        """The answers to the inputs, for a batch that several requests share; None where `answer` gives them at once.
+        Raises UserError for options that cannot be."""
+        return None
 
     def answer_prepared(self, prepared: Sequence[Any], options: Any) -> list[Any]:
         """The answers to prepared inputs."""
