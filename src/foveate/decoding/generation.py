@@ -107,13 +107,13 @@ class Writing:
     def append(self, tokens: Sequence[int], log_probs: Sequence[float]) -> list[int]:
         """Append the next token of each row; the places of the rows that go on. An error ends all rows."""
         try:
-            found = zip(self.rows, tokens, log_probs, strict=True)
-            stay = [place for place, (row, *chosen) in enumerate(found) if self._goes_on(row, *chosen)]
+            found = enumerate(zip(self.rows, tokens, log_probs, strict=True))
+            stay = [place for place, (row, token, log_prob) in found if self._goes_on(row, token, log_prob)]
         except Exception as error:
             self.error, stay = error, []
         if self._seen is not None and stay:
-            chosen = torch.tensor(tokens, device=self._seen.device)[:, None]
-            self._seen = self._seen.scatter_(1, chosen, True)[stay]
+            written = torch.tensor(tokens, device=self._seen.device)[:, None]
+            self._seen = self._seen.scatter_(1, written, True)[stay]
         self.rows = [self.rows[place] for place in stay]
         return stay
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,7 +20,6 @@ from foveate.data.dataset import Dataset
 from foveate.data.layout import part_to_measure
 from foveate.data.ragged import even_groups
 from foveate.data.text.streamed_text import StreamedText
-from foveate.decoding import Pending
 from foveate.errors import UserError, one_line
 from foveate.finite import FiniteOutputs, check_weights
 from foveate.forms.answers import Answer, Failure, with_changes
@@ -45,6 +44,9 @@ from foveate.training.folder_lock import lock_to_save
 from foveate.training.hardware import choose_workers
 from foveate.training.validation import parts_to_validate
 from foveate.viewer.protocol import InputKind
+
+if TYPE_CHECKING:
+    from foveate.decoding import Pending
 
 PLACES = {"cpu": 4096}
 """Places, such as tokens or patches of 16 x 16 pixels, that are answered about together on each type of device."""
@@ -146,7 +148,7 @@ class Skill(Looking):
             found[row] = replace(answer, given=text) if isinstance(answer, Failure) else answer
         return found
 
-    def begin(self, given: Sequence[Any], options: Any) -> Pending | None:
+    def begin(self, given: Sequence[Any], options: Any) -> "Pending | None":
         """The answers to the inputs, for a batch that several requests share; None where `answer` gives them at once.
         Raises UserError for options that cannot be."""
         return None

@@ -121,10 +121,11 @@ class TextState:
         for state in (self, other):
             state._drop_padding()
         length = max(state.past[0].length for state in (self, other))
-        paddings = [columns + length - state.past[0].length for state in (self, other) for columns in state._paddings()]
+        paddings = [own + length - state.past[0].length for state in (self, other) for own in state._paddings()]
         for memory, more in zip(self.past, other.past, strict=True):
             memory.join(more)  # type: ignore[union-attr, arg-type]
-        self.padding = torch.tensor(paddings, device=self.past[0].keys.device) if any(paddings) else None
+        device = self.past[0].keys.device  # type: ignore[union-attr]
+        self.padding = torch.tensor(paddings, device=device) if any(paddings) else None
         self.added = None if self.added is None or other.added is None else torch.cat([self.added, other.added])
 
     def _paddings(self) -> list[int]:
