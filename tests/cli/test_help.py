@@ -3,6 +3,7 @@
 import contextlib
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +77,16 @@ LEAST = {
 
 PICTURES = [row.name for row in ROWS]
 
+
+def of_each_family(presets: Mapping[str, models.Preset]) -> list[str]:
+    """A preset of each family, whose fields are the options."""
+    return list({preset.family: name for name, preset in presets.items()}.values())
+
+
 COMMANDS = [
     *((verb,) for verb in VERBS if verb not in ("train", "bench")),
     *(("bench", name) for name in COMPARISONS),
-    *(("train", task, "--model", preset) for task in TASKS for preset in find_task(task).presets()),
+    *(("train", task, "--model", preset) for task in TASKS for preset in of_each_family(find_task(task).presets())),
 ]
 
 

@@ -93,10 +93,13 @@ def test_each_field_acts_or_is_refused(preset: Variant) -> None:
         for value in other_values(field_types(kind)[part.name], getattr(usual, part.name)):
             try:
                 config = replace(usual, **{part.name: value})
+                refused = part.name in idle_settings(config)
+                if not refused and any(acts.get(False, [])):
+                    continue  # one value that acts is enough
                 changes = not all(equal(before[way], run(preset, config, way)) for way in before)
             except (UserError, RuntimeError):  # sizes that do not fit together
                 continue
-            acts.setdefault(part.name in idle_settings(config), []).append(changes)
+            acts.setdefault(refused, []).append(changes)
         assert not any(acts.get(True, [])), f"{part.name} is refused, but acts"
         assert any(acts.get(False, [True])), f"{part.name} does nothing, and is not refused"
 

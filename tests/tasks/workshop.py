@@ -18,6 +18,14 @@ from foveate.tasks.task import Task
 
 STEPS = 3
 
+NARROW = {
+    "gpt1-tiny": {"width": 32, "heads": 2, "feedforward": 64, "layers": 2},
+    "rnn-autoencoder": {"embedding": 32, "width": 32},
+    "text-to-image-tiny": {"layers": 2},
+    "captioner-transformer-tiny": {"decoder_layers": 2},
+}
+"""Sizes of presets that would take seconds to train."""
+
 
 def smallest(task: Task, families: tuple[str, ...] = (), attending: bool = False) -> models.Preset:
     """The smallest preset of a task, perhaps of some families, or of those that attend."""
@@ -52,6 +60,8 @@ class Workshop:
                 settings[name] = self.run(find_task(name))
         if task.start.missing and "start" not in changes:
             settings["start"] = self.run(find_task(task.start.of[0]), task.families)
+        if "start" not in settings and "start" not in changes:
+            settings["architecture"] = NARROW.get(model, {})
         training = {
             "steps": STEPS,
             "epochs": None,

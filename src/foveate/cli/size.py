@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import tyro
 from rich.console import Console
 from rich.table import Table
@@ -19,7 +18,7 @@ from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
 from foveate.experiments.size import Size, measure_config, measure_part
 from foveate.files import check_ending, check_place, written
 from foveate.interop.pretrained import locate
-from foveate.nn import longest_sequence
+from foveate.nn import longest_sequence, without_memory
 from foveate.tasks.start.weights import read_model_config
 
 GPUS = {
@@ -173,7 +172,7 @@ def _model_of_folder(options: SizeOptions, name: str) -> tuple[str, Any]:
     if options.sizes or options.vocabulary is not None:
         raise UserError("--sizes and --vocabulary are for presets: a folder has sizes of its own")
     family, config = read_model_config(folder)
-    with torch.device("meta"):
+    with without_memory():
         return family, models.build(family, config)
 
 

@@ -20,7 +20,7 @@ from foveate.errors import UserError
 from foveate.experiments.flops import flops
 from foveate.models.multimodal.text_to_image import TextToImage
 from foveate.models.vision.image_encoder import encoder_of
-from foveate.nn import StackConfig, WordEmbedding
+from foveate.nn import StackConfig, WordEmbedding, without_memory
 from foveate.training.parallel.plan import sliced_layers
 
 OPTIMIZER = 8
@@ -202,7 +202,7 @@ def measure_part(family: str, config: Any, batch: int, length: int, parts: int) 
 
 
 def _on_meta(family: str, config: Any) -> nn.Module:
-    with torch.device("meta"):
+    with without_memory():
         return models.build(family, config)
 
 

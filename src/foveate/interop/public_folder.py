@@ -21,7 +21,7 @@ from foveate.interop.layout import Layout, label_names, require_public
 from foveate.interop.timm_config import as_transformers, is_timm
 from foveate.interop.weight_files import WHOLE, refuse_adapters, weight_files
 from foveate.models.text.causal_language_model import CausalLanguageModelConfig
-from foveate.nn import skip_init
+from foveate.nn import skip_init, without_memory
 from foveate.tensor_files import read_names, read_tensors
 
 MODEL_TYPES = {
@@ -284,7 +284,7 @@ def read_folder(folder: Path, body: bool = False) -> PublicModel:
     given = dict(layout.settle(config, given))
     key_map = _key_map(layout, config, given, folder)
     state = key_map.complete(given)
-    with torch.device("meta"):
+    with without_memory():
         empty = models.build(layout.family, config)
     wanted = key_map.to_public(empty.state_dict())
     counters = (name for name in wanted if name.endswith(COUNTER))

@@ -10,6 +10,7 @@ from foveate.config import from_dict
 from foveate.errors import UserError, at_least, check_literals, out_of_memory
 from foveate.models import config_class, family_module, preset
 from foveate.models.idle_settings import check_settings_act
+from foveate.nn import without_memory
 
 
 def build(family: str, config: Any) -> nn.Module:
@@ -44,7 +45,8 @@ def create(name: str, device: torch.device | str | None = None, **values: Any) -
     config = from_dict(kind, {**own, **values}, name)
     usual = {**{part.name: part.default for part in fields(kind)}, **own}
     check_settings_act(config, [part for part, value in values.items() if value != usual[part]])
-    with torch.device(device or torch.get_default_device()):
+    place = torch.device(device or torch.get_default_device())
+    with without_memory() if place.type == "meta" else place:
         return build(chosen.family, config)
 
 

@@ -40,6 +40,7 @@ from foveate.nn.init import (
     initialize_convolutions,
     initialize_language_model,
     skip_init,
+    without_memory,
 )
 from foveate.nn.low_rank import LowRank, add_low_rank, low_rank_updates, merge_low_rank, without_low_rank
 from foveate.nn.named_scores import SCORES, make_score
@@ -176,6 +177,7 @@ __all__ = [
     "pooling",
     "position_encoding",
     "skip_init",
+    "without_memory",
     "surest_boxes",
     "text_vector",
     "tie_output",

@@ -1,7 +1,8 @@
 """Initial random weights, and how to skip them."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -81,6 +82,13 @@ class skip_init(TorchFunctionMode):
             if self._left < 0:
                 raise TooManyWeightsError
         return result
+
+
+@contextmanager
+def without_memory() -> Iterator[None]:
+    """Inside, modules are created with shapes alone: on the device "meta", where drawing weights would take time."""
+    with torch.device("meta"), skip_init():
+        yield
 
 
 _IN_PLACE = {torch.Tensor.normal_, torch.Tensor.uniform_}

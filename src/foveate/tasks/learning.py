@@ -20,7 +20,7 @@ from foveate.errors import UserError
 from foveate.files import check_utf8
 from foveate.forms.balance import Balanced
 from foveate.forms.processor import Processor
-from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
+from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank, without_memory
 from foveate.run_dir import CHECKPOINTS
 from foveate.tasks import find_task
 from foveate.tasks.examples.data_options import held_out_every
@@ -148,7 +148,7 @@ class Lesson:
         if recipe.out == Path() and not begun:
             raise UserError("out is empty, or the current folder: name one for the training alone")
         device = choose_device(recipe.training.device)
-        with torch.device("meta"):
+        with without_memory():
             model = self.build(**dict.fromkeys(models.sizes_of_data(self.plan.preset.family), 1))
         check_memory(model, device, recipe.training.parallel)
         if not begun:

@@ -38,6 +38,7 @@ from foveate.nn import (
     initialize_language_model,
     position_encoding,
     tie_output,
+    without_memory,
 )
 from foveate.nn.encoder_decoder import EncoderDecoder
 from foveate.nn.feedforward import ACTIVATIONS
@@ -207,7 +208,7 @@ class WordLayer(nn.Module):
 def places_width(vision: Vision) -> int:
     """The width of the places that an image encoder gives."""
     if isinstance(vision, ImageBody):
-        with torch.device("meta"):
+        with without_memory():
             encoder: Any = _image_encoder(vision)
         return int(encoder.grid_width)
     return vision.width if isinstance(vision, ViTConfig) else vision.width * 2 ** (len(vision.blocks) - 1)

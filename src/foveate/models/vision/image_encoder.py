@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any
 
-import torch
 import torch.nn.functional as F
 import tyro
 from jaxtyping import Float
@@ -13,6 +12,7 @@ from foveate import models
 from foveate.config import from_dict
 from foveate.contracts import GridEncoder
 from foveate.errors import UserError
+from foveate.nn import without_memory
 
 
 @dataclass
@@ -30,7 +30,7 @@ class ImageBody:
         """The body of a model of this config, without its last stages whose places are more than `stride` pixels
         apart."""
         family = models.family_of(config)
-        with torch.device("meta"):
+        with without_memory():
             model: Any = models.build(family, config)
         coarse = _count_coarse(model, stride)
         return cls(family, asdict(_without_stages(model, coarse) if coarse else config), coarse > 0)

@@ -3,12 +3,12 @@
 from dataclasses import asdict, replace
 from typing import Any, get_args, get_type_hints
 
-import torch
 from torch import nn
 
 from foveate import models
 from foveate.contracts import GridEncoder
 from foveate.models.vision.image_encoder import ENCODERS, ImageBody, feature_widths, image_encoder
+from foveate.nn import without_memory
 from foveate.tasks.start.weights import Start
 
 JOIN = "places.join"
@@ -28,7 +28,7 @@ def part_path(model: nn.Module) -> str | None:
 
 def image_part(start: Start) -> Start | None:
     """The part of a trained model that reads images, as a model of its own; None where there is none."""
-    with torch.device("meta"):
+    with without_memory():
         model = models.build(start.family, start.config)
     path = part_path(model)
     if path is None or not hasattr(part := model.get_submodule(path), "config"):
@@ -51,7 +51,7 @@ def is_part_of(preset: Any, part: Start) -> bool:
     if not isinstance(preset, str) or models.preset(preset).family != part.family:
         return False
     size = OTHER_SIZE * getattr(part.config, "image_size", 224)
-    with torch.device("meta"):
+    with without_memory():
         wanted = image_encoder(preset, part.config.channels, size).state_dict()
     return all(name in part.body and part.body[name].shape == one.shape for name, one in wanted.items())
 
@@ -78,5 +78,5 @@ def sizes_of_body(part: Start, stride: int | None) -> dict[str, Any]:
 
 def count_maps(part: Start) -> int:
     """How many feature maps a body has."""
-    with torch.device("meta"):
+    with without_memory():
         return len(feature_widths(models.build(part.family, part.config)))
