@@ -9,8 +9,10 @@ with the same options at the same times, by turns. Each text is compared with th
 """
 
 import argparse
+import os
 import random
 import statistics
+import sys
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -124,3 +126,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    sys.stdout.flush()
+    os._exit(0)  # the threads of the services wait for more requests

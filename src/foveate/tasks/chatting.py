@@ -31,7 +31,7 @@ class Chatting:
     def begin(self, given: Sequence[Any], options: Any) -> Pending | None:
         """Replies in a chat, for a batch that several requests share."""
         if not getattr(options, "chat", False):
-            return super().begin(given, options)  # type: ignore[misc, no-any-return]
+            return super().begin(given, options)  # type: ignore[misc]
         options.check()
         found: Pending | None = self.completer.begin(given, _chat_options(options))
         return found

@@ -127,5 +127,5 @@ class Runs:
         if hasattr(kind, "replier"):  # a `Chatting`
             from foveate.tasks.completion.chats import completer_of
 
-            skill.replier = completer_of
+            skill.replier = completer_of  # type: ignore[attr-defined]
         return skill
