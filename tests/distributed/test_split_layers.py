@@ -55,6 +55,18 @@ def test_losses_gradients_and_weights_are_those_of_one_process(played: tuple[str
         assert together == pytest.approx(numbers, rel=1e-5)
 
 
+def test_in_float16_processes_halve_the_scale_of_the_loss_together(played: tuple[str, Path]) -> None:
+    way, folder = played
+    ranks = range(PROCESSES[way])
+    first, *others = [json.loads((folder / f"float16-{rank}.json").read_text(encoding="utf-8")) for rank in ranks]
+    assert all(first == other for other in others)
+    _, alone = steps("gpt", precision="float16")
+    assert 1 < first[3] < 2.0**40
+    assert first[3] == first[7]
+    for place in (0, 2, 4, 6):  # losses and norms
+        assert first[place] == pytest.approx(alone[place], rel=1e-2)
+
+
 def test_norms_and_residual_dropout_act_on_slices() -> None:
     """Of all blocks of the families that processes split; dropout of embeddings and inside of layers does not."""
     for kind, count in {"gpt": 9, "vit": 9, "transformer": 18}.items():

@@ -70,7 +70,8 @@ class Service:
     # -- in the thread of the model
 
     def _begin(self, inputs: Sequence[Any], options: Any) -> Pending | None:
-        if options is None or isinstance(inputs[0], File) or hasattr(options, OUT):
+        shared = hasattr(self.skill, "begin")  # a model that writes token by token, beside other requests
+        if not shared or options is None or isinstance(inputs[0], File) or hasattr(options, OUT):
             return None
         pending: Pending | None = self.skill.begin(inputs, options)
         if pending is None:

@@ -29,9 +29,10 @@ class Chatting:
         return found
 
     def begin(self, given: Sequence[Any], options: Any) -> Pending | None:
-        """Replies in a chat, for a batch that several requests share."""
+        """Replies in a chat, for a batch that several requests share; None for what is no chat. Raises UserError for
+        options that cannot be."""
         if not getattr(options, "chat", False):
-            return super().begin(given, options)  # type: ignore[misc]
+            return None
         options.check()
         found: Pending | None = self.completer.begin(given, _chat_options(options))
         return found

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,9 +44,6 @@ from foveate.training.folder_lock import lock_to_save
 from foveate.training.hardware import choose_workers
 from foveate.training.validation import parts_to_validate
 from foveate.viewer.protocol import InputKind
-
-if TYPE_CHECKING:
-    from foveate.decoding import Pending
 
 PLACES = {"cpu": 4096}
 """Places, such as tokens or patches of 16 x 16 pixels, that are answered about together on each type of device."""
@@ -147,11 +144,6 @@ class Skill(Looking):
                 answer.long = self.processor.reads.longer_than_training(found[row].prepared)
             found[row] = replace(answer, given=text) if isinstance(answer, Failure) else answer
         return found
-
-    def begin(self, given: Sequence[Any], options: Any) -> "Pending | None":
-        """The answers to the inputs, for a batch that several requests share; None where `answer` gives them at once.
-        Raises UserError for options that cannot be."""
-        return None
 
     def answer_prepared(self, prepared: Sequence[Any], options: Any) -> list[Any]:
         """The answers to prepared inputs."""
