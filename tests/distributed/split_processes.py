@@ -175,8 +175,9 @@ def main(way: str, folder: Path, rank: int) -> None:
         if rank == 0:
             save_file(found, folder / f"{kind}.safetensors")
             (folder / f"{kind}.json").write_text(json.dumps(numbers), encoding="utf-8")
-    _, numbers = steps("gpt", "tensor", precision="float16")
-    (folder / f"float16-{rank}.json").write_text(json.dumps(numbers), encoding="utf-8")
+    if way == "tensor":
+        _, numbers = steps("gpt", way, precision="float16")
+        (folder / f"float16-{rank}.json").write_text(json.dumps(numbers), encoding="utf-8")
     if way == "both":
         for kind in FOUR:
             found, numbers = steps(kind, "tensor")
