@@ -7,7 +7,7 @@ ARG PIP_OPTIONS=""
 WORKDIR /foveate
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
-RUN pip install --no-cache-dir $PIP_OPTIONS ".[hf]" && useradd --create-home foveate
+RUN pip install --no-cache-dir $PIP_OPTIONS ".[hf,audio]" && useradd --create-home foveate
 
 USER foveate
 EXPOSE 8000

@@ -209,7 +209,7 @@ def test_texts_that_cannot_be_said(runs: Path, tmp_path: Path, fails: Fails, fai
     told = fails("run", runs / "speak", "a", "aßb", *out)
     assert told.startswith("aßb: 'ß' was in no text of the training")
     main(["run", str(runs / "speak"), "", *map(str, out)])
-    assert capsys.readouterr().err == "1 empty lines stay empty\n"
+    assert capsys.readouterr().err == "1 empty line stays empty\n"
     assert fails("run", runs / "speak", "a", "--out", tmp_path / "a.mp3") == f"{tmp_path / 'a.mp3'} must end in .wav"
 
 

@@ -122,5 +122,5 @@ def test_captions_to_draw(
 def test_an_empty_caption_stays_empty(drawer: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     main(["run", str(drawer), "", "--out", str(tmp_path / "drawing.png")])
     out, err = capsys.readouterr()
-    assert (out, err) == ("\n", "1 empty lines stay empty\n")
+    assert (out, err) == ("\n", "1 empty line stays empty\n")
     assert not (tmp_path / "drawing.png").exists()

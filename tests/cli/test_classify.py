@@ -55,7 +55,7 @@ def test_run(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> Non
     assert [line.split("\t")[0] for line in expected] == ["blame", "", "praise"]
     out, err = told(capsys, "run", folder, *TEXTS, "--picture", tmp_path / "bad.png")
     assert out.splitlines() == expected
-    assert err.splitlines() == [f"drew {tmp_path / 'bad.png'}", "1 empty lines stay empty"]
+    assert err.splitlines() == [f"drew {tmp_path / 'bad.png'}", "1 empty line stays empty"]
     assert (tmp_path / "bad.png").read_bytes().startswith(b"\x89PNG")
     (tmp_path / "texts.gz").write_bytes(gzip.compress("\n".join(TEXTS).encode()))
     assert told(capsys, "run", "--device", "cpu", folder, "--file", tmp_path / "texts.gz")[0].splitlines() == expected

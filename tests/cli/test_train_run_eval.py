@@ -87,7 +87,7 @@ def test_run_standard_input(trained: Trained, capsys: pytest.CaptureFixture, mon
     monkeypatch.setattr("sys.stdin", Stdin())
     out, err = told(capsys, "run", trained.folder)
     assert out == ["rouge chat", "", "grand maison"]
-    assert err == "1 empty lines stay empty\n"
+    assert err == "1 empty line stays empty\n"
 
 
 def test_run_answers_line_by_line_in_a_terminal(
@@ -155,7 +155,7 @@ def test_run_draws_the_first_sentence(trained: Trained, capsys: pytest.CaptureFi
         path = tmp_path / f"picture.{ending}"
         out, err = told(capsys, "run", trained.folder, "", *SENTENCES, "--picture", path)
         assert out == ["", *TRANSLATIONS]
-        assert err.splitlines() == [f"drew {path}", "1 empty lines stay empty"]
+        assert err.splitlines() == [f"drew {path}", "1 empty line stays empty"]
         assert path.read_bytes().startswith(begins)
 
 

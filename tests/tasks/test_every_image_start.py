@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import PIL.Image
 import pytest
 import torch
 from image_folders import Folders, matchers, models, timm_models, write_matcher
@@ -16,16 +17,17 @@ from rich.console import Console
 
 import foveate
 from foveate.cli import main
+from foveate.data.images.labelled import ImageFormat
 from foveate.errors import UserError
 from foveate.forms.caption_match import CaptionedImages
 from foveate.forms.form import setting_names
-from foveate.forms.image import ImageForm
+from foveate.forms.image import ImageForm, SquareImage
 from foveate.forms.question import ImageWithText
 from foveate.interop.public_folder import MODEL_TYPES, layout_at
 from foveate.models import multimodal, vision
 from foveate.models.vision.image_encoder import ImageBody, image_encoder
 from foveate.tasks import TASKS, find_task
-from foveate.tasks.learning import learn
+from foveate.tasks.learning import Lesson, learn
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import ADAPTER
 from foveate.tasks.start.image_part import image_part, part_path
@@ -138,6 +140,22 @@ def test_every_family_is_here(folders: AllFolders) -> None:
     reading = {row.name for kind in (vision, multimodal) for row in kind.FAMILIES}
     public = {layout_at(place).family for place in MODEL_TYPES.values()}
     assert families | {"deformable-detr", "rt-detr"} == public & reading
+
+
+@pytest.mark.parametrize("name", [name for name in IMAGE_TASKS if isinstance(find_task(name).reads, SquareImage)])
+def test_images_of_different_sizes_take_that_of_the_run(name: str, folders: AllFolders, tmp_path: Path) -> None:
+    """Images that are alike keep their own, unless the task is the run's, which goes on with what it reads."""
+    task, made = find_task(name), examples_of(find_task(name), tmp_path / "made")
+
+    def read() -> ImageFormat:
+        recipe = task.recipe(data=made.data, start=folders[RUN])
+        return Lesson(task, recipe).processor_of(task.read(made.data, recipe)).reads.square
+
+    for path in sorted(tmp_path.rglob("*.png")):
+        PIL.Image.open(path).convert("L").resize((24, 24)).save(path)
+    assert read() == ImageFormat(16 if name == "classify-image" else 24, 3)
+    PIL.Image.open(path).resize((24, 20)).save(path)
+    assert read() == ImageFormat(16, 3)
 
 
 @pytest.mark.parametrize(("kind", "name"), PAIRS)

@@ -15,6 +15,7 @@ from made_layouts import HELD, LAYOUTS, OTHER_FORMS, TRAIN
 from rich.console import Console
 
 from foveate.cli import main
+from foveate.console import plain_console
 from foveate.data.images.masks import masked_images
 from foveate.data.images.question_layouts import soft_accuracy
 from foveate.data.layout import FOLDERS, TABLES, part_to_measure, parts_of
@@ -83,6 +84,62 @@ def test_a_training_on_every_layout(name: str, layout: str, form: str, tmp_path:
         recipe.examples.validation = found.test
     learn(recipe, console=Console(file=StringIO()))
     assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
+def karpathy_folder(folder: Path) -> Path:
+    return LAYOUTS["Karpathy's splits"](folder).parent
+
+
+def vqa_folders(folder: Path) -> Path:
+    """As the data set's own programs have it: questions, answers and images in folders of their own."""
+    LAYOUTS["VQA v2"](folder)
+    for kind, pattern in (("Questions", "*questions.json"), ("Annotations", "*annotations.json")):
+        (folder / kind).mkdir()
+        for file in [*folder.glob(pattern)]:
+            file.rename(folder / kind / file.name)
+    (folder / "Images" / "mscoco").mkdir(parents=True)
+    for part in ("train2014", "val2014"):
+        (folder / part).rename(folder / "Images" / "mscoco" / part)
+    return folder
+
+
+def voc_kit(folder: Path) -> Path:
+    made_layouts.voc(folder / "VOCdevkit" / "VOC2012")
+    return folder / "VOCdevkit"
+
+
+def named_yaml(folder: Path) -> Path:
+    file = made_layouts.yolo(folder) / "data.yaml"
+    return file.rename(folder / "squares.yaml")
+
+
+def hub_clone(folder: Path) -> Path:
+    """As a data set of the hub is cloned, in tables that are cut."""
+    (folder / "data").mkdir()
+    for file in [*LAYOUTS[TABLES.name](folder).glob("*.csv")]:
+        file.rename(folder / "data" / f"{file.stem}-00000-of-00001.csv")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        *(("caption", karpathy_folder), ("answer", vqa_folders), ("detect", voc_kit), ("segment", voc_kit)),
+        *(("detect", named_yaml), ("classify", hub_clone)),
+    ],
+)
+def test_other_places_of_the_same_files(name: str, write: Any, tmp_path: Path) -> None:
+    task, given = find_task(name), write(tmp_path)
+    parts = parts_of([given], task.all_layouts)
+    assert parts is not None
+    recipe = task.recipe(data=given)
+    assert [len(task.read_files(part, recipe)) for part in (parts.train, parts.dev)] == [TRAIN, HELD]
+
+
+def test_a_part_is_printed_as_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """`dataset.json:train:` is no picture of a train."""
+    plain_console().print("dataset.json:train: 3 images", markup=False)
+    assert capsys.readouterr().out == "dataset.json:train: 3 images\n"
 
 
 MISSING = {

@@ -239,6 +239,7 @@ def test_answers_in_a_file(trained: Trained, run: Command, tmp_path: Path) -> No
         ended = run("run", *given, "--output", tmp_path / name, *trained.made.flags)
         assert ended.error
         assert not ended.lines
+        assert f"{name}: 2 answers, {len(trained.unreadable)} error" in ended.err
         if name == "answers.jsonl":
             rows = [json.loads(line) for line in (tmp_path / name).read_text(encoding="utf-8").splitlines()]
             assert [row.keys() for row in rows] == [row.keys() for row in printed]

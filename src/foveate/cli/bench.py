@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from foveate.cli.parse import parse
+from foveate.console import plain_console
 from foveate.experiments import COMPARISONS, Comparison, compare_seeds, comparison_module, save
 from foveate.experiments import Table as Rows
 
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     name, *rest = arguments
     options = parse(comparison_module(name).OPTIONS, rest, f"bench {name}")
-    console = Console(stderr=True)
+    console = plain_console(stderr=True)
     comparison = compare_seeds(name, options, console)
     show(comparison)
     for path in save(comparison, name, options):
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def show(comparison: Comparison) -> None:
     """Print the tables of a comparison; what is written to its file is the same in Markdown."""
-    console = Console()
+    console = plain_console()
     console.print(comparison.title, style="bold", markup=False, highlight=False)
     for one in comparison.tables:
         for number, part in enumerate(fitting(one, console.width)):

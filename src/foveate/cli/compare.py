@@ -14,6 +14,7 @@ from rich.text import Text
 from foveate import tasks
 from foveate.cli.folders import check_no_part, tell_unfinished
 from foveate.cli.parse import parse
+from foveate.console import plain_console
 from foveate.data.folders import allowing_outside
 from foveate.errors import UserError, one_line, printable
 from foveate.files import check_place, strict_json
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str]) -> None:
     skills = [tasks.load(folder, asked.device) for folder in asked.folders]
     data = local_paths(asked.data, skills[0].task.name, getattr(skills[0].recipe.examples, "languages", None))
     with allowing_outside(asked.allow_outside):
-        found = compare_runs(skills, short_names(asked.folders), data, Console(stderr=True, soft_wrap=True))
+        found = compare_runs(skills, short_names(asked.folders), data, plain_console(stderr=True, soft_wrap=True))
     if asked.json:
         print(strict_json(found.json_values()))
     else:
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def show_comparison(found: RunComparison) -> None:
     """Print what runs reach, in what their recipes differ, and what that means."""
-    console = Console()
+    console = plain_console()
     _print_table(console, found.headings, found.rows())
     if found.settings:
         _print_table(console, ["setting", *found.names], [[name, *values] for name, values in found.settings.items()])

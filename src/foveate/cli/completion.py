@@ -1,6 +1,6 @@
 """`foveate completion SHELL`: what the shell needs to complete commands with the tab key."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -39,6 +39,9 @@ OPTIONS = {
 BASH = """# foveate's completion for bash: eval "$(foveate completion bash)" in ~/.bashrc
 _foveate() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} verb=${{COMP_WORDS[1]}} words=
+    if [ "$word" = "=" ]; then word=  # bash takes "--model=name" for three words
+    elif [ "$before" = "=" ]; then before=${{COMP_WORDS[COMP_CWORD-2]}}
+    fi
     if [ "$COMP_CWORD" -eq 1 ]; then words="{verbs} --help --version"
     elif [ "$before" = --model ] || [ "$before" = -m ]; then
         case ${{COMP_WORDS[2]}} in
@@ -58,7 +61,10 @@ _foveate() {{
             completion) words="bash zsh fish" ;;
             size) words="{presets}" ;;
         esac
-    elif [ "$COMP_CWORD" -eq 3 ] && [ "$verb" = train ]; then words="{sources}"
+    elif [ "$COMP_CWORD" -eq 3 ] && [ "$verb" = train ]; then
+        case ${{COMP_WORDS[2]}} in
+{sources}
+        esac
     fi
     COMPREPLY=($(compgen -W "$words" -- "$word"))
 }}
@@ -72,12 +78,12 @@ autoload -Uz bashcompinit && bashcompinit
 FISH = """# foveate's completion for fish: foveate completion fish > ~/.config/fish/completions/foveate.fish
 complete -c foveate -n __fish_use_subcommand -f -a "{verbs}"
 complete -c foveate -n "__fish_seen_subcommand_from train models" -a "{tasks}"
-complete -c foveate -n "__fish_seen_subcommand_from train" -a "{sources}"
 complete -c foveate -n "__fish_seen_subcommand_from bench" -f -a "{comparisons}"
 complete -c foveate -n "__fish_seen_subcommand_from gallery" -f -a "{pictures}"
 complete -c foveate -n "__fish_seen_subcommand_from size" -f -a "{presets}"
 complete -c foveate -n "__fish_seen_subcommand_from completion" -f -a "bash zsh fish"
 {models}
+{sources}
 {options}"""
 
 
@@ -95,21 +101,26 @@ def main(arguments: Sequence[str]) -> None:
         "verbs": " ".join(VERBS),
         "tasks": " ".join(TASKS),
         "presets": " ".join(presets()),
-        "sources": " ".join(SOURCES),
         "comparisons": " ".join(COMPARISONS),
         "pictures": " ".join(row.name for row in ROWS),
     }
     own = {task: " ".join(find_task(task).presets()) for task in TASKS}
+    data = {task: " ".join(name for name, source in SOURCES.items() if task in source.tasks) for task in TASKS}
     if shell == "fish":
-        lines = [
-            f'complete -c foveate -n "__fish_seen_subcommand_from {task}" -l model -s m -x -a "{names}"'
-            for task, names in own.items()
-        ]
-        print(FISH.format(options="\n".join(_fish_options()), models="\n".join(lines), **known))
+        lines = {"models": _fish_words(own, " -l model -s m -x"), "sources": _fish_words(data, "")}
+        print(FISH.format(options="\n".join(_fish_options()), **lines, **known))
         return
-    of_tasks = "\n".join(f'            {task}) words="{names}" ;;' for task, names in own.items())
-    options = "\n".join(f'            {verb}) words="{names}" ;;' for verb, names in OPTIONS.items())
-    print((ZSH if shell == "zsh" else "") + BASH.format(options=options, models=of_tasks, **known), end="")
+    cases = {"models": _bash_cases(own), "sources": _bash_cases(data), "options": _bash_cases(OPTIONS)}
+    print((ZSH if shell == "zsh" else "") + BASH.format(**cases, **known), end="")
+
+
+def _bash_cases(words: Mapping[str, str]) -> str:
+    return "\n".join(f'            {name}) words="{those}" ;;' for name, those in words.items())
+
+
+def _fish_words(words: Mapping[str, str], option: str) -> str:
+    seen = 'complete -c foveate -n "__fish_seen_subcommand_from'
+    return "\n".join(f'{seen} {name}"{option} -a "{those}"' for name, those in words.items() if those)
 
 
 def _fish_options() -> list[str]:

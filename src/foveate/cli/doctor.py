@@ -10,12 +10,12 @@ from importlib import metadata
 from pathlib import Path
 
 import torch
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from foveate.accelerator import accelerator_names, accelerator_type, enabled_kernels
 from foveate.cli.parse import parse
+from foveate.console import plain_console
 from foveate.data.sources.cache import cache_folder
 from foveate.errors import UserError
 from foveate.experiments.comparison import processor_name
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> None:
     table = Table(show_header=False, box=None)
     for name, value in {**_versions(), **_machine(), **_packages()}.items():
         table.add_row(name, escape(value))
-    Console().print(table)
+    plain_console().print(table)
     problems = _complaints()
     print("\n".join(["", *(f"- {line}" for line in problems)]) if problems else "\nNothing here makes foveate slow.")
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from foveate import tasks
 from foveate.cli.folders import check_no_part, parse_with_task
+from foveate.console import plain_console
 from foveate.data.folders import allowing_outside
 from foveate.data.text.files import check_readable_again
 from foveate.errors import UserError, printable
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str]) -> None:
             raise UserError("--columns: this task reads no table")
         task.recipe.examples.columns = asked.columns
     with allowing_outside(asked.allow_outside):
-        evaluation = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))
+        evaluation = task.evaluate(asked.data, asked.options, plain_console(stderr=True, soft_wrap=True))
     if asked.output is not None:
         with written(real_path(asked.output)) as temporary:  # through links
             lines = ("\\n".join(answer.splitlines()) for answer in evaluation.answers)
@@ -95,7 +95,7 @@ def _check_output(output: Path, asked: Eval[Any]) -> None:
 
 
 def _show(evaluation: Evaluation) -> None:
-    console = Console()
+    console = plain_console()
     for headings, rows in [
         (evaluation.headings, evaluation.rows),
         *((one.headings, one.rows) for one in evaluation.tables),

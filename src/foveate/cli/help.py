@@ -109,6 +109,7 @@ def _wrapped(lines: Sequence[str]) -> str:
     text = re.sub(r"(?<=\d,) (?=\d)", "", " ".join([*description, *(line.strip() for line in rest)]))
     with_value = not NOTHING.search(text) and "(default: " in text
     text = NOTHING.sub("", text).rstrip()
+    text = re.sub(r"(?<=default: )\d{5,}\.0(?=\))", lambda number: f"{float(number[0]):,.0f}", text)
     for told, answer in ANSWERS.items():
         text = text.replace(told, answer)
     width, margin = min(shutil.get_terminal_size().columns, 120), " " * 28

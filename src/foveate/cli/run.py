@@ -103,7 +103,9 @@ def main(arguments: Sequence[str]) -> None:
     finally:  # what was answered before a mistake, or before Ctrl-C, is kept
         if asked.output is not None and rows:
             write_answers(asked.output, rows)
-            print(f"wrote {one_line(asked.output)}: {len(rows):,} answers", file=sys.stderr)
+            failed = sum("error" in row for row in rows)
+            without = f", {failed:,} errors" if failed > 1 else ", 1 error" if failed else ""
+            print(f"wrote {one_line(asked.output)}: {len(rows) - failed:,} answers{without}", file=sys.stderr)
 
 
 def _answer_all(task: Any, asked: Run, rows: list[dict[str, Any]]) -> None:
@@ -129,7 +131,7 @@ def _answer_all(task: Any, asked: Run, rows: list[dict[str, Any]]) -> None:
             cut += isinstance(prediction, Answer) and prediction.cut
         lines += len(sentences)
     if empty:
-        print(f"{empty:,} empty lines stay empty", file=sys.stderr)
+        print("1 empty line stays empty" if empty == 1 else f"{empty:,} empty lines stay empty", file=sys.stderr)
     if cut:
         print(f"{cut:,} lines were cut to the positions that the model has", file=sys.stderr)
     if long:

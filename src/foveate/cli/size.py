@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from foveate import models
 from foveate.cli.folders import is_model
 from foveate.cli.parse import parse
+from foveate.console import plain_console
 from foveate.errors import UserError, at_least, at_most, one_of, unknown
 from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
 from foveate.experiments.size import Size, measure_config, measure_part
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> None:
     table = Table(*headings)
     for row in rows:
         table.add_row(*row)
-    Console(width=200 if options.model is None else None).print(table)
+    plain_console(width=200 if options.model is None else None).print(table)
     if options.out is not None:
         lines = ["| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *rows)]
         with written(options.out) as path:

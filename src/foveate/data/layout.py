@@ -59,14 +59,20 @@ def _folders(folder: Path) -> Parts | None:
 
 FOLDERS: DataLayout[Any] = DataLayout("split folders", "train/, val/, test/", _folders)
 
-_TABLE = r"[-_.]?(data)?\.(tsv|csv|jsonl?|ndjson|parquet)(\.gz)?"
+_TABLE = r"[-_.]?(data)?(-\d+-of-\d+(-\w+)?)?\.(tsv|csv|jsonl?|ndjson|parquet)(\.gz)?"
+"""The end of a table's name: a data set of the hub may be cut into train-00000-of-00002.parquet and the next."""
+
+
+def _tables(folder: Path) -> Parts | None:
+    """Those of a folder, or of the `data` in it, as data sets of the hub have them."""
+    names = f"(train|training){_TABLE}", f"(val|valid|validation|dev){_TABLE}", f"(test|testing){_TABLE}"
+    return named_parts(folder, *names) or named_parts(inner_folder(folder, "data"), *names)
+
 
 TABLES: DataLayout[Any] = DataLayout(
     "split tables",
-    "train.csv, val.csv, test.csv (or .tsv, .json, .jsonl, .parquet)",
-    lambda folder: named_parts(
-        folder, f"(train|training){_TABLE}", f"(val|valid|validation|dev){_TABLE}", f"(test|testing){_TABLE}"
-    ),
+    "train.csv, val.csv, test.csv (or .tsv, .json, .jsonl, .parquet); or data/train-00000-of-00001.parquet",
+    _tables,
 )
 
 

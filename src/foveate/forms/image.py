@@ -25,7 +25,7 @@ from foveate.data.images.augmentation import Augmentation, RandomPart
 from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.decoding import DamagedImage, flat, in_8_bits, read_image, read_shrunk, turn_upright
 from foveate.data.images.kept import Read, SizedImage, Unread, undamaged_images
-from foveate.data.images.labelled import ImageFormat, report_damaged
+from foveate.data.images.labelled import LARGEST_SIDE, ImageFormat, report_damaged
 from foveate.data.images.pixels import choose_format
 from foveate.data.table import IMAGE, Column
 from foveate.errors import UserError, at_least
@@ -107,10 +107,11 @@ class SquareImage(StandardPixels, ImageForm):
     """An image that fills a square: inputs `pixels` (B, C, h, w)."""
 
     size: int | None = None
-    """Height and width that images are scaled to. By default their own, if all are square, equal and at most 256, else
-    64."""
+    """Height and width that images are scaled to. By default their own, if all are square, equal and at most 256; else
+    the size of the run that the training begins from, or 64."""
     format: Learned[ImageFormat | None] = None
-    """The size and the channels of the model's input."""
+    """The size and the channels of the model's input. Before it is learned, those of the run that the training begins
+    from."""
 
     def check(self) -> None:
         self.check_standard()
@@ -124,8 +125,11 @@ class SquareImage(StandardPixels, ImageForm):
     def learn(self, train: Dataset[Any], architecture: Any) -> "SquareImage":
         found = type(self)(**vars(self))
         composed = getattr(train[0], "identity", None) or getattr(train[0], "composed", False)
-        found.format = choose_format([train[0]] if composed else train, self.size)  # composed images are alike
-        if self.pixel_mean is not None:
+        images = [train[0]] if composed else train  # composed images are alike
+        found.format = choose_format(images, self.size, LARGEST_SIDE if self.format is None else self.format.size)
+        if self.format is not None:
+            found.format = replace(found.format, channels=self.format.channels)
+        elif self.pixel_mean is not None:
             found.format = replace(found.format, channels=len(self.pixel_mean))
         return found
 

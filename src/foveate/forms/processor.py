@@ -139,6 +139,13 @@ class RowProcessor(Batching[Any]):
         return self.forms.batch([self.split(row) for row in prepared], generator)
 
 
+def saved_forms(folder: Path, upgrade: Callable[[Path], Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The values of the forms of a run folder; `upgrade` gives those of one that an earlier version wrote."""
+    values = read_json(folder / PROCESSOR) if (folder / PROCESSOR).is_file() else {}
+    saved = isinstance(values, dict) and {"reads", "writes"} <= values.keys()
+    return values if saved else upgrade(folder)
+
+
 def load_processor(
     reads: type[InputForm],
     writes: type[OutputForm],
@@ -149,10 +156,7 @@ def load_processor(
 
     `upgrade` gives the values of a folder that an earlier version wrote.
     """
-    where = folder / PROCESSOR
-    values = read_json(where) if where.is_file() else {}
-    if not isinstance(values, dict) or not {"reads", "writes"} <= values.keys():
-        values = dict(upgrade(folder))
+    where, values = folder / PROCESSOR, saved_forms(folder, upgrade)
     processor = Processor(
         reads.load(values["reads"], folder, str(where)), writes.load(values["writes"], folder, str(where))
     )

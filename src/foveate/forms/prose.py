@@ -5,9 +5,9 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rich.console import Console
 from rich.progress import track
 
+from foveate.console import plain_console
 from foveate.data.batching import Batching
 from foveate.data.buckets import Buckets
 from foveate.data.dataset import Dataset
@@ -108,7 +108,7 @@ class ReadProse(ReadText):
 
 def watch(passages: Dataset[Passage]) -> Iterable[Passage]:
     """The passages, with a bar in a terminal that says how many were tokenised."""
-    console = Console(stderr=True, soft_wrap=True, quiet=not main_process())
+    console = plain_console(stderr=True, soft_wrap=True, quiet=not main_process())
     hidden = not console.is_terminal
     return track(passages, "tokenising", len(passages), console=console, transient=True, disable=hidden)
 

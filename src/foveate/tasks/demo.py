@@ -15,6 +15,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from foveate.console import plain_console
 from foveate.data.sources import open_source
 from foveate.data.sources.splits import Splits
 from foveate.data.text.parallel_corpus import ParallelText
@@ -68,7 +69,7 @@ class Demo:
 def demo(options: Demo, console: Console | None = None) -> None:
     """Train, compare, translate and draw; tell it all on `console`."""
     at_least(1, "steps", options.steps)
-    console = console or Console()
+    console = console or plain_console()
     splits = open_source("emoji", options.from_language, options.to_language)
     translators = {}
     for preset, (name, fields, rate) in MODELS.items():

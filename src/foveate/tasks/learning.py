@@ -11,6 +11,7 @@ from rich.console import Console
 from torch import nn
 
 from foveate import models
+from foveate.console import plain_console
 from foveate.data.dataset import Dataset
 from foveate.data.layout import is_there, parts_to_learn
 from foveate.data.sources.splits import Splits
@@ -88,7 +89,7 @@ class Lesson:
 
         Raises UserError for anything in the settings or the data that cannot work, before the training.
         """
-        console = console or Console(stderr=True, soft_wrap=True, quiet=not main_process())
+        console = console or plain_console(stderr=True, soft_wrap=True, quiet=not main_process())
         self.check()
         train_part, validation = (splits.train, splits.dev) if splits else self.open()
         for part in (train_part, validation):

@@ -12,6 +12,7 @@ from rich.console import Console
 from torch import nn
 
 from foveate import run_dir
+from foveate.console import plain_console
 from foveate.contracts import Batch
 from foveate.finite import NotFinite
 from foveate.training.attention_statistics import attention_statistics
@@ -76,12 +77,12 @@ def train(
     is not finite. Raises Interrupted after Ctrl-C.
     """
     settings.check()
-    folder, console = Path(folder), console or Console(stderr=True, soft_wrap=True)
+    folder, console = Path(folder), console or plain_console(stderr=True, soft_wrap=True)
     use_threads(settings.threads)
     processes = join_process_group(choose_device(settings.device), settings.splitting)
     with processes, lock_folder(folder, processes), Interruption(processes) as interruption, processes.watch():
         if not processes.main:
-            console = Console(quiet=True)
+            console = plain_console(quiet=True)
         begin_random_numbers(settings.seed, processes.leader)
         updater = Updater(model, objective, settings, processes)
         checkpoints = Checkpoints(folder / run_dir.CHECKPOINTS, settings, identity or {}, processes)

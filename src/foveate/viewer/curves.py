@@ -49,6 +49,8 @@ def _fill(axes: Axes, curves: Curves, across: str, names: Sequence[str]) -> None
     for name, (places, values) in curves.items():
         marker, colour = "o" if len(places) < FEW else "", f"C{names.index(name)}"
         axes.plot(places, values, label=name, color=colour, marker=marker, markersize=3)
+    if all(float(place).is_integer() for places, _ in curves.values() for place in places):
+        axes.locator_params(axis="x", integer=True)
     axes.set_xlabel(across)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -31,13 +31,13 @@ BOXED: tuple[DataLayout[list[AnnotatedFile]], ...] = (
     ),
     DataLayout(
         "Pascal VOC",
-        "Annotations/, JPEGImages/ (.jpg or .png), ImageSets/Main/train.txt, val.txt",
+        "Annotations/, JPEGImages/ (.jpg or .png), ImageSets/Main/train.txt, val.txt; or VOCdevkit/ with its years",
         lambda folder: voc_parts(folder, "Main"),
         voc_set,
     ),
     DataLayout(
         "YOLO",
-        "data.yaml with train, val and names, images/train/, labels/train/; or lists: train: train.txt",
+        "data.yaml, or a YAML file alone, with train, val and names; images/train/, labels/train/; or lists, train.txt",
         yolo_parts,
         _yolo,
     ),

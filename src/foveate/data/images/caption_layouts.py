@@ -117,8 +117,16 @@ def _karpathy_captions(path: Path, content: dict[str, Any], part: str) -> Captio
     return _gathered(path, captions, _in_flickr(path))
 
 
+def _is_split(path: Path) -> bool:
+    return re.fullmatch(r"dataset.*\.json", path.name, re.I) is not None and is_file(path)
+
+
 def _karpathy_parts(path: Path) -> Parts | None:
-    if not re.fullmatch(r"dataset.*\.json", path.name, re.I) or not is_file(path):
+    """Those of a file, or of the only one in a folder."""
+    if path.is_dir():
+        files = [file for file in path.iterdir() if _is_split(file)]
+        return _karpathy_parts(files[0]) if len(files) == 1 else None
+    if not _is_split(path):
         return None
     content = read_json_value(path, limits.TABLE)
     if not isinstance(content, dict) or not _is_karpathy(content):
@@ -175,7 +183,9 @@ CAPTIONED: tuple[DataLayout[Captions], ...] = (
         lambda folder: coco_parts(folder, "captions"),
         _coco,
     ),
-    DataLayout("Karpathy's splits", "dataset_flickr8k.json, images/", _karpathy_parts, _karpathy),
+    DataLayout(
+        "Karpathy's splits", "dataset_flickr8k.json, or the folder with one; images/", _karpathy_parts, _karpathy
+    ),
     DataLayout(
         "Flickr8k and Flickr30k",
         "captions.txt or results.csv, Images/; or Flickr8k.token.txt with Flickr_8k.trainImages.txt",

@@ -17,9 +17,9 @@ GREY = {"1", "L", "LA", "F", "I", "I;16", "I;16B", "I;16L"}
 """Pillow's modes of images without colour."""
 
 
-def choose_format(images: Iterable[ReadableImage], size: int | None) -> ImageFormat:
-    """Grey where all images are; their own size where all are square and of one size, at most 256. Damaged ones do not
-    count."""
+def choose_format(images: Iterable[ReadableImage], size: int | None, otherwise: int = LARGEST_SIDE) -> ImageFormat:
+    """Grey where all images are; their own size where all are square and of one size, at most 256, and else the last
+    one. Damaged ones do not count."""
     sizes, modes = set(), set()
     for example in images:
         try:
@@ -31,7 +31,7 @@ def choose_format(images: Iterable[ReadableImage], size: int | None) -> ImageFor
         if len(sizes) > 1 and not modes <= GREY:
             break  # further images change nothing
     own = sizes.pop() if len(sizes) == 1 else (0, 1)
-    fitting = own[0] if own[0] == own[1] <= 256 else LARGEST_SIDE
+    fitting = own[0] if own[0] == own[1] <= 256 else otherwise
     return ImageFormat(size or fitting, 1 if modes <= GREY else 3)
 
 

@@ -80,7 +80,8 @@ def _vqa(path: Path) -> list[AskedImage] | None:
     if match is None:
         return None
     version, part = match[1] or "", match[2]
-    annotations = path.with_name(f"{version}mscoco_{part}_annotations.json")
+    name = f"{version}mscoco_{part}_annotations.json"
+    annotations = next((place for place in _beside(path, "Annotations", name) if is_file(place)), path.with_name(name))
     if not is_file(annotations):
         raise UserError(f"{path} has questions, but their answers are missing: there is no file {annotations}")
     known = {one.question_id: one for one in _rows(annotations, "annotations", VqaAnnotation)}
@@ -96,10 +97,15 @@ def _vqa(path: Path) -> list[AskedImage] | None:
     return found
 
 
+def _beside(path: Path, folder: str, name: str) -> list[Path]:
+    """Where another file of VQA may be: beside a file, or in a folder of its own beside the file's folder."""
+    return [path.parent / name, path.parent.parent / folder / name, path.parent.parent / folder.lower() / name]
+
+
 def _vqa_image(path: Path, part: str, number: int) -> Path:
     """COCO's image: in a folder such as `train2014`, or in `images`, there or beside the file."""
     for folder in (path.parent, path.parent.parent):
-        for place in (part, f"images/{part}", "images", ""):
+        for place in (part, f"images/{part}", "images", f"Images/mscoco/{part}", f"Images/{part}", ""):
             name = f"COCO_{part}_{number:012}.jpg"
             if is_file(folder / place / name):
                 return listed_file(folder / place, name, str(path))
@@ -138,7 +144,8 @@ def soft_accuracy(answer: str, answers: tuple[str, ...]) -> float:
 ASKED_IMAGES: tuple[DataLayout[list[AskedImage]], ...] = (
     DataLayout(
         "VQA v2",
-        "v2_OpenEnded_mscoco_train2014_questions.json, v2_mscoco_train2014_annotations.json, train2014/; val2014",
+        "v2_OpenEnded_mscoco_train2014_questions.json, v2_mscoco_train2014_annotations.json, train2014/; val2014; or "
+        "in Questions/, Annotations/, Images/mscoco/",
         lambda folder: _parts(
             folder, *(rf"(v2_)?OpenEnded_mscoco_{name}\d+_questions\.json" for name in ("train", "val"))
         ),

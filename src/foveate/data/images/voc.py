@@ -1,19 +1,22 @@
 """Images with boxes as Pascal VOC annotates them: an .xml file for each image."""
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from foveate.data.folders import files_below, listed_file
+from foveate.data.folders import files_below, folders_in, listed_file
 from foveate.data.images.labelled import images_below
-from foveate.data.layout import Parts, named_parts
+from foveate.data.layout import Parts, inner_folder, named_parts
 from foveate.data.text.files import read_sentences
 from foveate.errors import UserError
 from foveate.files import is_file
 from foveate.limits import TABLE
 from foveate.xml_files import read_xml
+
+_YEAR = re.compile(r"VOC\d{4}", re.I)
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom, in pixels."""
@@ -104,10 +107,18 @@ def voc_image(root: Path, name: str, where: str) -> Path:
 
 
 def voc_parts(folder: Path, kind: str) -> Parts | None:
-    """The files of `ImageSets/KIND` (Main or Segmentation); where train.txt is missing, trainval.txt is to train on."""
+    """The files of `ImageSets/KIND` (Main or Segmentation) of a folder, or of the years in a `VOCdevkit`."""
+    kit = inner_folder(folder, "VOCdevkit")
+    years = [place for place in (folders_in(kit) if kit.is_dir() else []) if _YEAR.fullmatch(place.name)]
+    found = [parts for place in (kit, *years) if (parts := _parts_of(place / SETS / kind)) is not None]
+    return Parts(*(sum(part, ()) for part in zip(*found, strict=True))) if found else None
+
+
+def _parts_of(sets: Path) -> Parts | None:
+    """Where train.txt is missing, trainval.txt is to train on."""
     names = r"val\.txt", r"test\.txt"
-    found = named_parts(folder / SETS / kind, r"train\.txt", *names)
-    return found if found is None or found.train else named_parts(folder / SETS / kind, r"trainval\.txt", *names)
+    found = named_parts(sets, r"train\.txt", *names)
+    return found if found is None or found.train else named_parts(sets, r"trainval\.txt", *names)
 
 
 def _parse_xml(path: Path) -> Element:

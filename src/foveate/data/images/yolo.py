@@ -18,7 +18,10 @@ from foveate.errors import UserError, show_value
 from foveate.files import is_file, read_text
 
 SETTINGS = ("data.yaml", "dataset.yaml", "data.yml")
-"""What the file is called that names the images and the classes."""
+"""What the file is usually called that names the images and the classes. One with another name, such as coco8.yaml, is
+read where it is the only YAML file of the folder."""
+
+_YAML = (".yaml", ".yml")
 
 _ENTRY = re.compile(r"(?P<key>[\w-]+)\s*:\s*(?P<value>.*)")
 
@@ -71,8 +74,15 @@ def _unquoted(text: str) -> str:
 
 
 def _settings_file(path: Path) -> Path | None:
-    files = [path / name for name in SETTINGS] if path.is_dir() else [path] if path.name in SETTINGS else []
-    return next((file for file in files if is_file(file)), None)
+    if not path.is_dir():
+        return path if path.suffix.lower() in _YAML and is_file(path) else None
+    usual = next((path / name for name in SETTINGS if is_file(path / name)), None)
+    others = [file for file in path.iterdir() if file.suffix.lower() in _YAML and is_file(file)]
+    return others[0] if usual is None and len(others) == 1 and _names_classes(others[0]) else usual
+
+
+def _names_classes(file: Path) -> bool:
+    return all(re.search(rf"^{key}\s*:", read_text(file), re.MULTILINE) for key in ("train", "names"))
 
 
 def yolo_parts(path: Path) -> Parts | None:

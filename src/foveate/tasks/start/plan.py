@@ -11,6 +11,7 @@ from foveate import models
 from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.forms.form import setting_names
+from foveate.forms.image import SquareImage
 from foveate.forms.public_image import PublicImage
 from foveate.forms.standard_pixels import StandardPixels
 from foveate.models.idle_settings import changed_fields, check_settings_act
@@ -107,12 +108,14 @@ class Plan:
 
     def take_images(self) -> None:
         """Read images as the trained model does, in their size and by its mean and deviation of pixels, where the
-        settings leave that as the task has it."""
+        settings leave that as the task has it. The size of a run's images holds for images of different sizes."""
         form, usual = self.recipe.reads, self.page.reads
         if isinstance(form, StandardPixels):
             changed = {name: value for name, value in self.weights.images.items() if value is not None}
             left = {name for name in changed if getattr(form, name) == getattr(usual, name)}
             self.recipe.reads = replace(form, **{name: changed[name] for name in left})
+            if isinstance(form, SquareImage):
+                self.recipe.reads.format = self.weights.image_format
         elif isinstance(form, PublicImage) and self.weights.family not in self.families:
             own = self.weights.images
             side, mean, spread = (own.get(name) for name in ("size", "pixel_mean", "pixel_deviation"))

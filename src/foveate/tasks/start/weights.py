@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ from torch import Tensor, nn
 from foveate import models, run_dir
 from foveate.config import from_dict
 from foveate.contracts import Tokenizer
+from foveate.data.images.labelled import ImageFormat
 from foveate.data.text.files import digest
 from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.forms.processor import saved_forms
 from foveate.forms.public_image import PublicImage
 from foveate.interop.layout import label_names
 from foveate.interop.pretrained import locate
@@ -36,6 +38,7 @@ from foveate.interop.weight_files import weight_files
 from foveate.tasks.hf.reader import open_tokenizer
 from foveate.tasks.run_config import RunConfig, describe
 from foveate.tasks.start.shared_parts import part_names
+from foveate.tasks.upgrade import upgrade_processor
 
 NOT_OF_A_BODY = ("head", "predict", "pooling", "label_bias")
 """Fields of a config that its head decides."""
@@ -89,6 +92,16 @@ class Start:
         if size is None and not self.is_part:  # the images of a detector or of documents are large
             size = image.longest or image.height
         return {"size": size, "pixel_mean": image.mean, "pixel_deviation": image.spread}
+
+    @cached_property
+    def image_format(self) -> ImageFormat | None:
+        """The size and the channels of the images that a run reads; None for one that reads none, and for a folder."""
+        if self.run is None or not hasattr(self.config, "channels"):
+            return None
+        reads = saved_forms(self.folder, partial(upgrade_processor, self.run.task)).get("reads")
+        reads = reads if isinstance(reads, dict) else {}
+        size = (reads.get("format") or reads).get("size")
+        return None if size is None else ImageFormat(size, self.config.channels)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
