@@ -28,6 +28,9 @@ for preset in ("transformer-tiny", "rnn-attentive"):
     model = optimize_for_cpu(load_run(preset, "cpu").model)
     with torch.inference_mode():
         decode(model, source, LEARNED, source["source_lengths"], Decoding())
+classifier = foveate.create("transformer-classifier", vocabulary=9, classes=2).eval()  # it pools by an additive score
+with torch.inference_mode():
+    classifier(source["source"], source["source_lengths"])
 print(*[name for name in {HEAVY} if name in sys.modules])
 """
 

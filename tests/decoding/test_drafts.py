@@ -65,7 +65,7 @@ def written(model: Any, monkeypatch: pytest.MonkeyPatch, drafted: bool, **option
     steps: list[int] = []
     with monkeypatch.context() as patch:
         if not drafted:
-            patch.setattr(generation, "_is_drafted", lambda *_: False)
+            patch.setattr(generation, "_takes_drafts", lambda *_: False)
         read = type(model).read
         patch.setattr(type(model), "read", lambda self, *given: steps.append(1) or read(self, *given))
         (found,) = generate(model, [PROMPT], Decoding("greedy", max_new_tokens=50), set(), **options)

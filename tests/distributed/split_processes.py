@@ -17,6 +17,7 @@ import foveate
 from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.errors import UserError
 from foveate.training import CrossEntropy, Training, train
+from foveate.training.loss_scale import LossScale
 from foveate.training.parallel import join_process_group
 from foveate.training.update import Updater
 
@@ -78,15 +79,20 @@ def create(kind: str, **changed: Any) -> torch.nn.Module:
     return foveate.create(name, **{**sizes, **changed})
 
 
-def steps(kind: str, parallel: str = "auto", recompute: bool = False) -> tuple[dict[str, torch.Tensor], list[float]]:
-    """The gradients of a first step, the weights after two, and losses, accuracies and norms of all."""
+def steps(
+    kind: str, parallel: str = "auto", recompute: bool = False, precision: str = "float32"
+) -> tuple[dict[str, torch.Tensor], list[float]]:
+    """The gradients of a first step, the weights after two, and losses, accuracies and norms of all. In float16 the
+    gradients of the first step overflow at first."""
     settings = Training(
-        device="cpu", precision="float32", parallel=parallel, clip=0.5, epsilon=1e-3, recompute=recompute
+        device="cpu", precision=precision, parallel=parallel, clip=0.5, epsilon=1e-3, recompute=recompute
     )  # type: ignore[arg-type]
     found: dict[str, torch.Tensor] = {}
     numbers = []
     with join_process_group(torch.device("cpu"), settings.splitting) as processes:
         updater = Updater(create(kind).train(), CrossEntropy(0.1), settings, processes)
+        if updater.loss_scale is not None:
+            updater.loss_scale = LossScale(2.0**40)
 
         def keep(*_: Any) -> None:
             for name, parameter in updater.placement.working.named_parameters():
@@ -100,6 +106,7 @@ def steps(kind: str, parallel: str = "auto", recompute: bool = False) -> tuple[d
         for number in (0, 1):
             update = updater([data.batch(number), data.batch(number + 1)], 0.01, number + 1)
             numbers += [update.sums["loss"], update.sums["accuracy"], update.gradient_norm]
+            numbers += [updater.loss_scale.factor] if updater.loss_scale is not None else []
         with updater.placement.full_model() as model:
             found |= {name: tensor.clone() for name, tensor in model.state_dict().items()}
     return found, numbers
@@ -168,6 +175,9 @@ def main(way: str, folder: Path, rank: int) -> None:
         if rank == 0:
             save_file(found, folder / f"{kind}.safetensors")
             (folder / f"{kind}.json").write_text(json.dumps(numbers), encoding="utf-8")
+    if way == "tensor":
+        _, numbers = steps("gpt", way, precision="float16")
+        (folder / f"float16-{rank}.json").write_text(json.dumps(numbers), encoding="utf-8")
     if way == "both":
         for kind in FOUR:
             found, numbers = steps(kind, "tensor")

@@ -56,6 +56,19 @@ def test_losses_gradients_and_weights_are_those_of_one_process(played: tuple[str
         assert together == pytest.approx(numbers, rel=1e-5)
 
 
+def test_in_float16_processes_halve_the_scale_of_the_loss_together(played: tuple[str, Path]) -> None:
+    way, folder = played
+    if way != "tensor":
+        pytest.skip("two processes show it")
+    first, second = (json.loads((folder / f"float16-{rank}.json").read_text(encoding="utf-8")) for rank in (0, 1))
+    assert first == second
+    _, alone = steps("gpt", precision="float16")
+    assert 1 < first[3] < 2.0**40
+    assert first[3] == first[7]
+    for place in (0, 2, 4, 6):  # losses and norms
+        assert first[place] == pytest.approx(alone[place], rel=1e-2)
+
+
 def test_norms_and_residual_dropout_act_on_slices() -> None:
     """Of all blocks of the families that processes split; dropout of embeddings and inside of layers does not."""
     for kind, count in {"gpt": 9, "vit": 9, "transformer": 18}.items():

@@ -190,6 +190,24 @@ def test_float16_computes_a_step_again_whose_gradients_overflow() -> None:
     assert updater.loss_scale.factor == 1
 
 
+def test_batch_norms_count_the_examples_of_a_step_that_overflowed_once() -> None:
+    batch, counted = TinyBatches().batch(0, 1), []
+    for factor in (2.0, 2.0**40):
+        model = TinyModel()
+        model.dropout.p = 0.0
+        model.counts = torch.nn.BatchNorm1d(model.hidden.out_features)
+        model.hidden.register_forward_hook(lambda _, __, y, norm=model.counts: norm(y.flatten(0, -2)).view_as(y))
+        updater = Updater(model, CrossEntropy(0.1), Training(device="cpu", precision="float16"))
+        updater.loss_scale = LossScale(factor)
+        updater([batch], 0.01, 1)
+        counted.append((updater.loss_scale.factor, [one.clone() for one in model.counts.buffers()]))
+    (plain, once), (halved, again) = counted
+    assert plain == 2.0
+    assert halved < 2.0**40
+    for one, other in zip(once, again, strict=True):
+        torch.testing.assert_close(one, other)
+
+
 def test_bfloat16_trains_float32_weights():
     model, _ = stepped([TinyBatches().batch(0, 1)], precision="bfloat16")
     exact, _ = stepped([TinyBatches().batch(0, 1)], precision="float32")

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from foveate.attention.shapes import cut, grouped_heads, positions_in, precise
+from foveate.attention.shapes import broadcast, cut, grouped_heads, positions_in, precise
 from foveate.errors import UserError
 
 
@@ -107,7 +107,7 @@ class _Sum(Bias):
         return any(part.reads_queries for part in self.parts)
 
     def shape(self) -> torch.Size:
-        return torch.broadcast_shapes(*(part.shape() for part in self.parts))
+        return broadcast(*(part.shape() for part in self.parts))
 
 
 class PositionalBias(Bias):

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from foveate.attention.shapes import cut, grouped_heads, positions_in, precise
+from foveate.attention.shapes import broadcast, cut, grouped_heads, positions_in, precise
 
 
 class Mask(ABC):
@@ -236,7 +236,7 @@ class _Joined(Mask):
     def shape(self, leading: int) -> torch.Size:
         shapes = [part.shape(leading) for part in self.parts]
         try:
-            return torch.broadcast_shapes(*shapes)
+            return broadcast(*shapes)
         except RuntimeError:
             listed = " and ".join(str(tuple(shape)) for shape in shapes)
             raise ValueError(

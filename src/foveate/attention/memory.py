@@ -16,6 +16,9 @@ CACHED = 2**17
 SPARE = 2
 """A cache has room for 1 / SPARE more rows, so that a beam search with a growing number of rows seldom copies all."""
 
+MORE = 32
+"""Keys that there is room for, at least, when a cache is copied as rows join it."""
+
 
 def assign_rows(rows: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
     """New positions, 0 to R - 1, of R rows that a memory keeps, so that few rows have to be copied.
@@ -117,6 +120,17 @@ class Memory:
         found._keys, found._values = self._keys.repeated(rows), self._values.repeated(rows)
         return found
 
+    def join(self, other: "Memory") -> None:
+        """Append the rows of another memory. The last keys of both stand at the same place; before the first ones of
+        the shorter memory there are zeros."""
+        self._keys.join(other._keys)
+        self._values.join(other._values)
+
+    def drop_first(self, count: int) -> None:
+        """Forget the first `count` keys of all rows."""
+        self._keys.drop_first(count)
+        self._values.drop_first(count)
+
     def crop(self, length: int, reuse: bool = False) -> None:
         """Keep only the first `length` keys. With `reuse`, later ones are written over those that are dropped: where
         nobody reads what `keys` and `values` were before."""
@@ -210,6 +224,27 @@ class _Store:
             for part in by_time.split(max(1, CACHED // max(1, by_time[:1, :1].numel() * len(moved)))):
                 part.index_copy_(1, moved, part.index_select(1, came_from))
             self._rows = slice(len(rows))
+
+    def join(self, other: "_Store") -> None:
+        before, length = len(self.filled), max(self.length, other.length)
+        rows = before + len(other.filled)
+        if not (self._own and self._grows) or rows > len(self._all) or length > self.length:
+            by_time = self.filled.movedim(-2, 0)
+            room = by_time.new_zeros(length + max(MORE, length // 4), rows + rows // SPARE, *by_time.shape[2:])
+            room[length - self.length : length, :before] = by_time
+            self._hold(room.movedim(0, -2), own=True)
+            self._grows, self.length = True, length
+        self._rows = slice(rows)
+        added = self._all.movedim(-2, 0)[:length, before:rows]
+        added[: length - other.length] = 0
+        added[length - other.length :] = other.filled.movedim(-2, 0)
+
+    def drop_first(self, count: int) -> None:
+        if self._own and self._grows:  # a view of what is laid out by time needs no copy
+            self._all = self._all[..., count:, :]
+        else:
+            self._hold(self.filled[..., count:, :], own=False)
+        self.length -= count
 
     def crop(self, length: int, reuse: bool) -> None:
         if not (reuse and self._own):

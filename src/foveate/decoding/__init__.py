@@ -2,7 +2,7 @@
 
 from foveate.decoding.at_once import batches_at_once, decode_all
 from foveate.decoding.beam import beam
-from foveate.decoding.generation import Generated, generate
+from foveate.decoding.generation import ContinuousBatch, Generated, Pending, Writing, can_share, generate, write_alone
 from foveate.decoding.greedy import greedy
 from foveate.decoding.sampling import sample
 from foveate.decoding.scoring import score, step_scores
@@ -10,11 +10,15 @@ from foveate.decoding.settings import Decoding, decode
 from foveate.decoding.unmasking import Unmasking, unmask
 
 __all__ = [
+    "ContinuousBatch",
     "Decoding",
     "Generated",
+    "Pending",
     "Unmasking",
+    "Writing",
     "batches_at_once",
     "beam",
+    "can_share",
     "decode",
     "decode_all",
     "generate",
@@ -23,4 +27,5 @@ __all__ = [
     "score",
     "step_scores",
     "unmask",
+    "write_alone",
 ]

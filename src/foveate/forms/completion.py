@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from foveate.data.tokens.chat import Message, chat_template
 from foveate.data.tokens.public_tokenizer import REPLACEMENT, PublicTokenizer
-from foveate.decoding import Decoding, generate
+from foveate.decoding import Decoding, Pending, Writing, write_alone
 from foveate.errors import UserError
 from foveate.forms.answers import Answer, Failure
 from foveate.forms.checks import check_position_count
@@ -258,11 +258,23 @@ class Completed(NextToken, OutputForm):
         show: Show | None = None,
     ) -> list[Completion]:
         """What the model writes after each prompt; `show` receives the parts of the only one as they are written."""
+        pending = self.begin(model, prompts, options, generator, show)
+        write_alone(model, pending.writing)
+        return pending.finish()
+
+    def begin(
+        self,
+        model: Any,
+        prompts: Sequence[Sequence[int]],
+        options: CompleteOptions,
+        generator: torch.Generator | None = None,
+        show: Show | None = None,
+    ) -> Pending:
+        """What `complete` has the model write."""
         used = options.prompting.used
         stop = options.stop or (("\n",) if used else ())
         streams = [TextStream(self.tokenizer, prompt, stop, show, used) for prompt in prompts]
-        outputs = generate(
-            model,
+        writing = Writing(
             prompts,
             options.decoding,
             set(self.ends),
@@ -270,19 +282,23 @@ class Completed(NextToken, OutputForm):
             lambda row, token: streams[row].add(token),
             self.most,
         )
-        found = []
-        for prompt, stream, output in zip(prompts, streams, outputs, strict=True):
-            stream.end()
-            completion = Completion(
-                text=stream.text,
-                tokens=self.tokenizer.pieces(output.tokens),
-                log_probs=output.log_probs,
-                ended=output.ended or stream.stopped,
-                alone=options.chat or used,
-                names=self.tokenizer.pieces(prompt),
-            )
-            found.append(completion)
-        return found
+
+        def finish() -> list[Completion]:
+            found = []
+            for prompt, stream, output in zip(prompts, streams, writing.outputs, strict=True):
+                stream.end()
+                completion = Completion(
+                    text=stream.text,
+                    tokens=self.tokenizer.pieces(output.tokens),
+                    log_probs=output.log_probs,
+                    ended=output.ended or stream.stopped,
+                    alone=options.chat or used,
+                    names=self.tokenizer.pieces(prompt),
+                )
+                found.append(completion)
+            return found
+
+        return Pending(model, writing, finish)
 
     def complete_all(
         self,
@@ -294,7 +310,7 @@ class Completed(NextToken, OutputForm):
     ) -> list[Completion]:
         """The same of any number of prompts, in batches of prompts of about one length."""
         found: dict[int, Completion] = {}
-        for places in _batches(prompts):
+        for places in read_at_once(prompts):
             chosen = [prompts[place] for place in places]
             found |= zip(places, self.complete(model, chosen, options, generator, show), strict=True)
         return [found[place] for place in range(len(prompts))]
@@ -315,7 +331,7 @@ def prompt_forms(tokenizer: PublicTokenizer, start: Any, ends: Sequence[int | No
     return Processor(ReadPrompt(tokenizer, start, most), Completed(tokenizer, found, most))
 
 
-def _batches(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
+def read_at_once(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
     """The places of prompts of about one length, as many as are read at once."""
     groups: list[list[int]] = []
     for place in sorted(range(len(prompts)), key=lambda place: len(prompts[place])):

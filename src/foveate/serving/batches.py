@@ -5,40 +5,30 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import Any
 
-from foveate.errors import OwnError, UserError, out_of_memory
+from foveate.serving.asked import Asked
+from foveate.serving.joined import JoinedAnswers
 from foveate.viewer.server.worker import Busy
 
 
-@dataclass(eq=False)
-class Asked:
-    """Inputs of one client, which wait for their answers."""
-
-    inputs: Sequence[Any]
-    options: Any
-    wanted: Callable[[], bool]
-    """Whether the client is still there."""
-    alone: bool
-    """Whether others may not be answered with them."""
-    future: Future = field(default_factory=Future)
-    arrived: float = field(default_factory=time.monotonic)
-
-    def goes_with(self, other: "Asked") -> bool:
-        """Whether both can be answered together."""
-        return self is other or (not (self.alone or other.alone) and self.options == other.options)
-
-
 class Batcher:
-    """Answers inputs with equal options together. While one batch is answered, the next one gathers."""
+    """Answers inputs with equal options together. While one batch is answered, the next one gathers; what is written
+    token by token joins what is being written."""
 
     def __init__(
-        self, answer: Callable[[Sequence[Any], Any], Sequence[Any]], batch: int, wait: float, waiting: int
+        self,
+        answer: Callable[[Sequence[Any], Any], Sequence[Any]],
+        batch: int,
+        wait: float,
+        waiting: int,
+        joined: JoinedAnswers | None = None,
     ) -> None:
         """`answer(inputs, options)` is called in a thread of its own with some `batch` inputs, of clients that have
-        waited for others for at most `wait` seconds. At most `waiting` clients wait."""
+        waited for others for at most `wait` seconds; `joined` are the answers that are not given so. At most `waiting`
+        clients wait."""
         self._answer, self._batch, self._wait, self._most_waiting = answer, batch, wait, waiting
+        self._joined = joined or JoinedAnswers(lambda inputs, options: None, batch)
         self._asked: deque[Asked] = deque()
         self._changed = threading.Condition()
         # A daemon thread, so that a long computation does not keep the program from exiting.
@@ -69,11 +59,31 @@ class Batcher:
     def _drop_unwanted(self) -> None:
         for asked in [one for one in self._asked if not one.wanted()]:
             self._asked.remove(asked)
-            asked.future.cancel()
+            asked.drop()
 
     def _work(self) -> None:
         while True:
-            self._serve(self._next())
+            while (first := self._first()) is not None and self._joined.has_room(first):
+                pending = self._joined.begin(first)
+                if pending is None:
+                    self._serve(self._next())
+                elif self._take(first):
+                    self._joined.join(first, pending)
+            self._joined.step()
+
+    def _first(self) -> Asked | None:
+        """The client that has waited longest; None for nobody while answers are being written."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._asked or self._joined.count)
+            return self._asked[0] if self._asked else None
+
+    def _take(self, asked: Asked) -> bool:
+        """Take a client out of those that wait, unless it has left meanwhile."""
+        with self._changed:
+            if asked in self._asked:
+                self._asked.remove(asked)
+                return True
+            return False
 
     def _next(self) -> list[Asked]:
         """The client that has waited longest, and those that can be answered with it."""
@@ -101,19 +111,14 @@ class Batcher:
         return sum(len(one.inputs) for one in asked)
 
     def _serve(self, asked: Sequence[Asked]) -> None:
-        wanted = []
-        for one in asked:
-            if one.wanted() and one.future.set_running_or_notify_cancel():
-                wanted.append(one)
-            else:
-                one.future.cancel()
+        wanted = [one for one in asked if one.start()]
         if not wanted:
             return
         try:
             answers = iter(self._answer([given for one in wanted for given in one.inputs], wanted[0].options))
         except BaseException as error:
             if len(wanted) == 1:
-                _fail(wanted[0].future, error)
+                wanted[0].fail(error)
                 return
             for one in wanted:  # the mistake is one's own: each is tried by itself
                 self._serve_alone(one)
@@ -125,17 +130,4 @@ class Batcher:
         try:
             asked.future.set_result([*self._answer(asked.inputs, asked.options)])
         except BaseException as error:
-            _fail(asked.future, error)
-
-
-def _fail(future: Future, error: BaseException) -> None:
-    """Every error belongs to the client. Its traceback is left out: it holds intermediate results."""
-    if isinstance(error, Exception) and out_of_memory(error):
-        error = OwnError("this takes more memory than there is")
-    error.__cause__ = error.__context__ = None
-    future.set_exception(error.with_traceback(None) if isinstance(error, UserError) else _unexpected(error))
-
-
-def _unexpected(error: BaseException) -> UserError:
-    first = (str(error).splitlines() or [""])[0][:200]
-    return OwnError(f"the model failed: {type(error).__name__}: {first}")
+            asked.fail(error)

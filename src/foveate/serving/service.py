@@ -10,9 +10,11 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
+from foveate.decoding import Pending
 from foveate.files import workshop
 from foveate.forms.answers import Answer, Failure, answer_values
 from foveate.serving.batches import Batcher
+from foveate.serving.joined import JoinedAnswers
 from foveate.viewer.protocol import File, Input
 
 OUT = "out"
@@ -48,8 +50,9 @@ class Service:
         """`options` are those of `foveate run`, which requests change."""
         self.skill, self.options, self.limits = skill, options, limits
         self.on_batch: Callable[[int], object] = lambda size: None
-        """Called with the number of inputs of each batch."""
-        self._batcher = Batcher(self._run, limits.batch, limits.wait, limits.waiting)
+        """Called with the number of inputs of each batch; where a request joins, with that of answers being written."""
+        joined = JoinedAnswers(self._begin, limits.batch, lambda size: self.on_batch(size))
+        self._batcher = Batcher(self._run, limits.batch, limits.wait, limits.waiting, joined)
 
     @property
     def waiting(self) -> int:
@@ -65,6 +68,19 @@ class Service:
         return self._batcher.submit([task], None, wanted, alone=True)
 
     # -- in the thread of the model
+
+    def _begin(self, inputs: Sequence[Any], options: Any) -> Pending | None:
+        shared = hasattr(self.skill, "begin")  # a model that writes token by token, beside other requests
+        if not shared or options is None or isinstance(inputs[0], File) or hasattr(options, OUT):
+            return None
+        pending: Pending | None = self.skill.begin(inputs, options)
+        if pending is None:
+            return None
+        finish = pending.finish
+        return replace(
+            pending,
+            finish=lambda: [_values(one, one, answer, None) for one, answer in zip(inputs, finish(), strict=True)],
+        )
 
     def _run(self, inputs: Sequence[Any], options: Any) -> Sequence[Any]:
         if options is None:

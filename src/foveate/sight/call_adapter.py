@@ -15,7 +15,7 @@ from foveate.attention.call import Call
 from foveate.attention.masks import Causal, Mask, as_mask
 from foveate.attention.scores import ScaledDot, Score, SoftCapped
 from foveate.attention.selection import Soft
-from foveate.attention.shapes import cut
+from foveate.attention.shapes import broadcast, cut
 from foveate.sight.key_store import copy_tensor
 from foveate.sight.mutation_guard import CACHE_SIZE, MutationGuard
 
@@ -153,7 +153,7 @@ def _cast(tensor: Tensor) -> Tensor:
 
 def _broadcast_leading(*parts: Tensor) -> Iterator[Tensor]:
     """Tensors (..., H, T, D) with the same leading dimensions before the heads."""
-    leading = torch.broadcast_shapes(*(part.shape[:-3] for part in parts))
+    leading = broadcast(*(part.shape[:-3] for part in parts))
     return (part.expand(*leading, *part.shape[-3:]) for part in parts)
 
 

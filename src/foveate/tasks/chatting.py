@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from foveate.data.tokens.chat import Message
+from foveate.decoding import Pending
 from foveate.errors import UserError
 from foveate.forms.completion import CompleteOptions, Show, likeliest
 
@@ -25,6 +26,15 @@ class Chatting:
             return super().answer(given, options)  # type: ignore[misc]
         options.check()
         found: Sequence[Any] = self.completer.answer(given, _chat_options(options))
+        return found
+
+    def begin(self, given: Sequence[Any], options: Any) -> Pending | None:
+        """Replies in a chat, for a batch that several requests share; None for what is no chat. Raises UserError for
+        options that cannot be."""
+        if not getattr(options, "chat", False):
+            return None
+        options.check()
+        found: Pending | None = self.completer.begin(given, _chat_options(options))
         return found
 
     def chat(self, text: str, options: Any, show: Show, before: Sequence[Message] = ()) -> Any:

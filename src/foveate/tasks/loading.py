@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,16 +14,11 @@ from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import head_of, header_of, is_public, reads_sounds
 from foveate.tasks import TASKS, find_task
-from foveate.tasks.chatting import Chatting
-from foveate.tasks.checkpoint import ImageFolders, reads_images
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import describe, load_run
 from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task
 from foveate.tasks.upgrade import upgrade_processor
-
-if TYPE_CHECKING:
-    pass
 
 
 def load(folder: Path | str, device: str = "cpu") -> Skill:
@@ -40,6 +35,8 @@ def load(folder: Path | str, device: str = "cpu") -> Skill:
 def opener(folder: Path) -> Any:
     """What loads the model of a folder, whoever wrote it."""
     if is_public(folder):
+        from foveate.tasks.checkpoint import ImageFolders, reads_images  # the forms of images start no run of texts
+
         if reads_images(folder) and head_of(folder) == "match":
             from foveate.tasks.hf.matchers import MatcherFolders
 
@@ -127,8 +124,8 @@ class Runs:
         model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         kind = skill_class(self.task, processor)
         skill = kind(self.task, recipe, model, processor, found.files.description, Path(folder))
-        if isinstance(skill, Chatting):
+        if hasattr(kind, "replier"):  # a `Chatting`
             from foveate.tasks.completion.chats import completer_of
 
-            skill.replier = completer_of
+            skill.replier = completer_of  # type: ignore[attr-defined]
         return skill

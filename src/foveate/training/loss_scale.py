@@ -12,7 +12,8 @@ class LossScale:
 
     The factor changes as that of `torch.amp.GradScaler`, which would read from the device once more in each step: here
     the norm of the gradient, which is read in any case, tells whether gradients overflowed. All processes have the same
-    norm. A step that overflowed is computed again, not left out: statistics of batch norms see its examples twice.
+    norm. A step that overflowed is computed again, not left out, and the statistics of batch norms count its examples
+    once.
     """
 
     factor: float = 2.0**16

@@ -68,9 +68,13 @@ class Updater:
         Raises NotFinite, without a change of weights, if a loss or the gradient is not finite.
         """
         weight = sum(batch.total_weight for batch in group)
+        statistics = [] if self.loss_scale is None else _statistics(self.placement.working)
+        before = [value.clone() for value in statistics]
         totals, sums, norm = self._gradients(group, weight, step)
         while self.loss_scale is not None and self.loss_scale.factor > 1 and _overflows(totals, norm):
             self.optimizer.zero_grad()
+            for value, kept in zip(statistics, before, strict=True):
+                value.copy_(kept)
             self.loss_scale = self.loss_scale.after(overflow=True)
             totals, sums, norm = self._gradients(group, weight, step)
         self._refuse_non_finite(group, totals, norm, step)
@@ -152,6 +156,12 @@ class Updater:
         """What may help against numbers that are not finite; REMEDIES may change when a training resumes."""
         precision = " or precision float32" if self.autocast_type is not None else ""
         return f"try a learning_rate below {self.settings.learning_rate:g}, a longer warmup{precision}"
+
+
+def _statistics(model: nn.Module) -> list[Tensor]:
+    """What the batch norms of a model have counted of the examples that they saw."""
+    norms = [part for part in model.modules() if isinstance(part, nn.modules.batchnorm._NormBase)]
+    return [value for norm in norms for value in norm.buffers(recurse=False)]
 
 
 def _overflows(totals: list[float], norm: float) -> bool:

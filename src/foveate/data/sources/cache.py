@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import platformdirs
-from filelock import FileLock
 
 from foveate.errors import UserError
 from foveate.files import workshop
@@ -71,6 +70,8 @@ def _fill(place: Path, fetch: Callable[[Path], None]) -> None:
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
     """Wait until no other process has the lock, and hold it during the block."""
+    from filelock import FileLock  # only a fetch needs it, and asyncio with it
+
     held = FileLock(lock)
     with contextlib.suppress(NotImplementedError):  # some network disks know no locks
         held.acquire()

@@ -112,6 +112,32 @@ class TextState:
             assert isinstance(memory, Memory)
             memory.crop(memory.length - count, reuse=True)
 
+    def join(self, other: "TextState") -> None:
+        """Append the texts of another state, whose last tokens stand in the same column as those of this one. Columns
+        that are padding in all texts are dropped."""
+        for state in (self, other):
+            state._drop_padding()
+        length = max(state.past[0].length for state in (self, other))
+        paddings = [own + length - state.past[0].length for state in (self, other) for own in state._paddings()]
+        for memory, more in zip(self.past, other.past, strict=True):
+            memory.join(more)  # type: ignore[union-attr, arg-type]
+        device = self.past[0].keys.device  # type: ignore[union-attr]
+        self.padding = torch.tensor(paddings, device=device) if any(paddings) else None
+        self.added = None if self.added is None or other.added is None else torch.cat([self.added, other.added])
+
+    def _paddings(self) -> list[int]:
+        """Columns before each row's first token."""
+        rows = len(self.past[0].keys)  # type: ignore[union-attr]
+        return [0] * rows if self.padding is None else self.padding.tolist()
+
+    def _drop_padding(self) -> None:
+        """Drop the columns that are padding in all rows."""
+        least = min(self._paddings())
+        if self.padding is not None and least:
+            self.padding = self.padding - least
+            for memory in self.past:
+                memory.drop_first(least)  # type: ignore[union-attr]
+
     def repeated(self, rows: int) -> "TextState":
         """Returns a state that repeats the only row of this one `rows` times, with memories of its own."""
         past = [memory.repeated(rows) for memory in self.past]
@@ -196,6 +222,11 @@ class CausalLanguageModel(nn.Module):
         """Read prompts of at least one token each; the logits of their next tokens and the state to go on from."""
         return self._prefill(tokens, lengths, padding_side)
 
+    @property
+    def can_join(self) -> bool:
+        """Whether states can be joined: where every block has keys and values alone."""
+        return all(type(memory) is Memory for memory in self._memories(1, 0))
+
     def step(self, tokens: Int[Tensor, "R"], state: TextState) -> Float[Tensor, "R N"]:
         return self.logits(self.read(tokens[:, None], state)[:, 0])
 
@@ -219,9 +250,12 @@ class CausalLanguageModel(nn.Module):
         padding = None if shortest == longest else longest - lengths
         if padding is not None and padding_side == "right":
             tokens = align_right(tokens, padding)
-        past = self.stack.memories(self.embedding.weight.new_empty(*tokens.shape, self.config.width))
-        state = TextState(past, padding, added)
+        state = TextState(self._memories(*tokens.shape), padding, added)
         return self.logits(self.read(tokens, state)[:, -1]), state
+
+    def _memories(self, rows: int, columns: int) -> list[Memory | Running]:
+        """The past of texts of which nothing was read."""
+        return self.stack.memories(self.embedding.weight.new_empty(rows, columns, self.config.width))
 
     def read(
         self, tokens: Int[Tensor, "R T"], state: TextState, texts: Int[Tensor, "R T"] | None = None

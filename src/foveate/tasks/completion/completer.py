@@ -1,7 +1,7 @@
 """A language model of a public folder in use: it goes on from texts, chats, chooses, and is measured."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -10,18 +10,21 @@ from rich.console import Console
 from torch import nn
 
 from foveate.config import from_dict
+from foveate.contracts import Generator
 from foveate.data.text.conversations import holds_conversations, read_conversations
 from foveate.data.tokens.chat import Message
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.data.tokens.text_tokenizer import TextTokenizer
+from foveate.decoding import Pending, can_share
 from foveate.errors import UserError, one_of
 from foveate.files import read_json
 from foveate.finite import FiniteOutputs
 from foveate.forms.answers import Failure, NoOptions
-from foveate.forms.completion import CompleteOptions, Completion, Show, prompt_forms
+from foveate.forms.completion import CompleteOptions, Completion, Show, prompt_forms, read_at_once
 from foveate.forms.inputs import as_text
 from foveate.forms.language import Continuation, ReadBeginning
 from foveate.forms.processor import Processor
+from foveate.forms.truncation import FittedText
 from foveate.inference.columns import WORTH_STORING, store_by_columns
 from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
@@ -140,19 +143,37 @@ class Completer(LanguageModel):
         if options.prompting.choices:
             scorer = ChoiceScorer(cast(Any, self._in_use(1, options)), self.tokenizer, options.prompting, self.truncate)
             return scorer.answer(texts)
-        found = self.processor.reads.asked(texts, options, before, self.truncate)
-        each = options.decoding.n_best
-        rows = [row for row, one in enumerate(found) if not isinstance(one, Failure) for _ in range(each)]
+        asked = self._asked_prompts(texts, options, before)
         generator = torch.Generator(self.device).manual_seed(options.seed)
-        model, prompts = self._in_use(len(rows), options), [found[row].prepared for row in rows]
-        if len(rows) == 1 and (options.decoding.max_new_tokens or 0) >= WORTH_STORING:
+        model = self._in_use(len(asked.rows), options)
+        if len(asked.rows) == 1 and (options.decoding.max_new_tokens or 0) >= WORTH_STORING:
             store_by_columns(model)
-        answers: dict[int, list[Completion]] = {}
-        written = self.processor.writes.complete_all(model, prompts, options, generator, show)
-        for row, one in zip(rows, written, strict=True):
-            told = replace(one, prompt=texts[row], given=texts[row], cut=found[row].cut)
-            answers.setdefault(row, []).append(told)
-        return [Completion.best(answers[row]) if row in answers else one for row, one in enumerate(found)]
+        return asked.answers(self.processor.writes.complete_all(model, asked.prompts, options, generator, show))
+
+    def begin(self, given: Sequence[Any], options: Any) -> Pending | None:
+        """`answer`, for a batch that several requests share; None where these inputs are not answered so: choices,
+        inputs that cannot be read, more than are read at once, and models whose states do not join."""
+        options.check()
+        texts = [one for one in map(_text_or_failure, given) if isinstance(one, str)]
+        if options.prompting.choices or len(texts) < len(given):
+            return None
+        asked = self._asked_prompts(texts, options)
+        model, groups = self._in_use(len(asked.rows), options), read_at_once(asked.prompts)
+        if len(groups) != 1 or not can_share(cast(Generator, model), options.decoding):
+            return None
+        generator, (places,) = torch.Generator(self.device).manual_seed(options.seed), groups
+        prompts = [asked.prompts[place] for place in places]
+        pending: Pending = self.processor.writes.begin(model, prompts, options, generator)
+
+        def finish() -> list[Any]:
+            written = dict(zip(places, pending.finish(), strict=True))
+            return asked.answers([written[place] for place in range(len(places))])
+
+        return replace(pending, finish=finish)
+
+    def _asked_prompts(self, texts: Sequence[str], options: Any, before: Sequence[Message] = ()) -> "_AskedPrompts":
+        found = self.processor.reads.asked(texts, options, before, self.truncate)
+        return _AskedPrompts(texts, found, options.decoding.n_best)
 
     def stream(
         self, texts: Sequence[str], options: CompleteOptions, show: Show, before: Sequence[Message] = ()
@@ -192,6 +213,33 @@ class Completer(LanguageModel):
         own = LanguageModel(self.task, recipe, model, forms, self.description, self.folder)
         own.truncate = self.truncate
         return own.compare(own.answerable(read_conversations(data)), NoOptions())
+
+
+@dataclass(frozen=True)
+class _AskedPrompts:
+    """Texts, the prompt of each, and how many answers it gets."""
+
+    texts: Sequence[str]
+    found: Sequence[FittedText | Failure]
+    each: int
+
+    @property
+    def rows(self) -> list[int]:
+        """The number of the text that each answer belongs to."""
+        return [row for row, one in enumerate(self.found) if not isinstance(one, Failure) for _ in range(self.each)]
+
+    @property
+    def prompts(self) -> list[Any]:
+        """The prompt of each answer."""
+        return [cast(FittedText, self.found[row]).prepared for row in self.rows]
+
+    def answers(self, written: Sequence[Completion]) -> list[Any]:
+        """The best of each text's answers, or the failure that it is."""
+        answers: dict[int, list[Completion]] = {}
+        for row, one in zip(self.rows, written, strict=True):
+            text, cut = self.texts[row], cast(FittedText, self.found[row]).cut
+            answers.setdefault(row, []).append(replace(one, prompt=text, given=text, cut=cut))
+        return [Completion.best(answers[row]) if row in answers else one for row, one in enumerate(self.found)]
 
 
 def _text_or_failure(given: Any) -> str | Failure:
