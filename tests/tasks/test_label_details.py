@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 import verdicts
 from PIL import Image
+from workshop import Workshop
 
 import foveate
 from foveate.baselines.pixel_probe import labels_by_pixels
 from foveate.cli import main
-from foveate.forms.label_details import Decided
+from foveate.forms.label_details import WORST, Decided, MeasureLabels
+from foveate.forms.tagged_words import in_brackets
 from foveate.metrics.classification import by_class, calibration_error, confusion
+from foveate.tasks import TASKS, find_task
 
 FOUND, RIGHT = ["a", "a", "b", "a", "c"], ["a", "b", "b", "a", "a"]
 
@@ -56,6 +59,37 @@ def test_eval(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     shown = capsys.readouterr().out
     assert all(word in shown for word in ("recall", "is, answered as", "95 % interval", "ECE", "drew"))
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+OF_LABELS = [name for name in TASKS if getattr(find_task(name).writes, "eval_options", None) is MeasureLabels]
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("labels"))
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_every_task_of_labels_has_all_details(workshop: Workshop, capsys: pytest.CaptureFixture, name: str) -> None:
+    task = find_task(name)
+    data = [str(path) for path in workshop.examples(task).data]
+    capsys.readouterr()
+    main(["eval", str(workshop.run(task)), "--data", *data, "--details", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert {"classes", "confusions", "calibration_error", "interval"} <= found.keys()
+    total = sum(map(sum, found["confusions"]["counts"]))
+    right = sum(row[place] for place, row in enumerate(found["confusions"]["counts"]))
+    assert len(found.get("worst", [])) == min(total - right, WORST)
+    shares = [row["probability"] for row in found.get("worst", [])]
+    assert shares == sorted(shares, reverse=True)
+    assert all(row["input"] and row["answered"] != row["is"] for row in found.get("worst", []))
+
+
+def test_a_word_in_brackets() -> None:
+    words = tuple("abcdefghij")
+    assert in_brackets(words, 4) == "b c d [e] f g h"
+    assert in_brackets(words, 0) == "[a] b c d"
+    assert in_brackets(words, 9) == "g h i [j]"
 
 
 class Labelled:

@@ -99,6 +99,8 @@ class Decided:
     """The inputs, where there is one to each answer."""
     confidences: Sequence[float] = ()
     """The probability of each answer, where it is known."""
+    examples: Sequence[int] = ()
+    """The number of the example of each answer, where an example has several."""
 
     def details(self) -> Details:
         """Classes, confusions, calibration and mistakes."""
@@ -121,7 +123,9 @@ class Decided:
         hits = [one == other for one, other in zip(self.found, self.right, strict=True)]
         _say_calibration(made, self.confidences, hits)
         wrong = sorted((-share, row) for row, share in enumerate(self.confidences) if not hits[row])[:WORST]
-        _say_worst(made, [(row, self.found[row], self.right[row], -share, self.given[row]) for share, row in wrong])
+        numbers = self.examples or range(len(hits))
+        worst = [(numbers[row], self.found[row], self.right[row], -share, self.given[row]) for share, row in wrong]
+        _say_worst(made, worst)
 
     @property
     def names(self) -> list[str]:

@@ -31,7 +31,7 @@ from foveate.forms.checks import unseen_labels
 from foveate.forms.compared_text import ComparedTexts
 from foveate.forms.form import Changes, Learned
 from foveate.forms.label import label_metrics
-from foveate.forms.tagged_words import Tags, TagsAnswer, tags_of
+from foveate.forms.tagged_words import Tags, TagsAnswer, likeliest_tags, tags_of
 from foveate.forms.text import Text
 from foveate.forms.text_pair import signs_of_pairs
 from foveate.forms.text_vector import PairedText, TextVector, VectorAnswer
@@ -249,11 +249,12 @@ class PublicTags(Tags):
     def decide(
         self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
     ) -> list[TagsAnswer]:
-        best = model(**inputs).logits.argmax(-1).tolist()
-        return [
-            TagsAnswer(words=one.words, tags=[self.names[numbers[place]] for place in one.places], places=one.places)
-            for one, numbers in zip(prepared, best, strict=True)
-        ]
+        found = []
+        for one, numbers, shares in zip(prepared, *likeliest_tags(model(**inputs).logits), strict=True):
+            tags, own = ([row[place] for place in one.places] for row in (numbers, shares))
+            answer = TagsAnswer(words=one.words, tags=[self.names[tag] for tag in tags], places=one.places, shares=own)
+            found.append(answer)
+        return found
 
     @property
     def known(self) -> list[str]:

@@ -44,6 +44,9 @@ LEXICON, TOKENIZER = "lexicon.json", "tokenizer.json"
 NO_WORD = 0
 """The row of the table of distinct words of what is not a word: padding."""
 
+BESIDE = 3
+"""Words that are shown on each side of a mistake."""
+
 PIECES = 8000
 """Pieces of words that a BERT learns, at most, where there are no trained weights."""
 
@@ -250,6 +253,8 @@ class TagsAnswer(Answer):
     tags: Sequence[str] = ()
     places: Sequence[int] = field(default=(), repr=False)
     """Where each word begins, in the places of the model."""
+    shares: Sequence[float] = field(default=(), repr=False, compare=False)
+    """The probability of each tag."""
 
     @property
     def cells(self) -> list[str]:
@@ -266,6 +271,17 @@ def tags_of(answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> list[s
     """The tags of all words of examples; empty ones for the words that were not read of a sentence that is too long."""
     pairs = zip(answers, examples, strict=True)
     return [tag for one, example in pairs for tag in [*one.tags, *[""] * (len(example.words) - len(one.tags))]]
+
+
+def likeliest_tags(logits: Tensor) -> tuple[list[list[int]], list[list[float]]]:
+    """The likeliest tag of each place of logits (B, T, N), and its probability."""
+    return logits.argmax(-1).tolist(), logits.float().softmax(-1).amax(-1).tolist()
+
+
+def in_brackets(words: Words, place: int) -> str:
+    """A word in brackets among those beside it."""
+    before, behind = words[max(0, place - BESIDE) : place], words[place + 1 : place + 1 + BESIDE]
+    return " ".join([*before, f"[{words[place]}]", *behind])
 
 
 @dataclass
@@ -330,11 +346,11 @@ class Tags(Balanced, ScoredForm, OutputForm):
     def decide(
         self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
     ) -> list[TagsAnswer]:
-        best, found = model(**inputs).logits.argmax(-1).tolist(), []
-        for one, numbers in zip(prepared, best, strict=True):
+        found = []
+        for one, numbers, shares in zip(prepared, *likeliest_tags(model(**inputs).logits), strict=True):
             places = one.places.tolist() if isinstance(one, PieceSentence) else range(len(one.words))
             tags = [self.lexicon.tags[number] for number in numbers[: len(one.words)]]
-            found.append(TagsAnswer(words=one.words, tags=tags, places=places))
+            found.append(TagsAnswer(words=one.words, tags=tags, places=places, shares=shares[: len(one.words)]))
         return found
 
     @property
@@ -342,7 +358,12 @@ class Tags(Balanced, ScoredForm, OutputForm):
         return class_metric(self.counts)
 
     def decided(self, answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> Decided:
-        return Decided(tags_of(answers, examples), [tag for sentence in examples for tag in sentence.tags])
+        tags, right = tags_of(answers, examples), [tag for sentence in examples for tag in sentence.tags]
+        words = [(number, place) for number, one in enumerate(examples) for place in range(len(one.words))]
+        sides = zip(answers, examples, strict=True)
+        shares = [share for one, own in sides for share in [*one.shares, *[0.0] * (len(own.words) - len(one.shares))]]
+        given = [in_brackets(examples[number].words, place) for number, place in words]
+        return Decided(tags, right, given, shares, [number for number, _ in words])
 
     def remarks(self, answers: Sequence[TagsAnswer], examples: Sequence[Tagged]) -> list[str]:
         return one_answer(tags_of(answers, examples), [tag for sentence in examples for tag in sentence.tags])

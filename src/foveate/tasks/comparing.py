@@ -187,8 +187,8 @@ def whole_figures(skills: Sequence[Any], console: Console | None = None) -> list
 def seeds_line(metric: str, figures: Sequence[float]) -> str:
     """The mean of trainings that differ in their seeds alone."""
     mean = over_seeds(figures)
-    figure = f"{heading(metric)} of {len(figures)} seeds: {_text(mean.value)}"
-    return f"{figure} (95 % interval of their mean {_range(mean)})"
+    half = f"{mean.high - mean.value:.{_digits(mean.value)}f}"
+    return f"{heading(metric)}, mean of {len(figures)} seeds: {_text(mean.value)} ± {half} (half of its 95 % interval)"
 
 
 def _digits(value: float) -> int:
