@@ -19,7 +19,7 @@ from foveate.tasks.task import Task
 STEPS = 3
 
 NARROW = {
-    "gpt1-tiny": {"width": 32, "heads": 2, "feedforward": 64, "layers": 2},
+    "gpt1-tiny": {"width": 32, "heads": 2, "feedforward": 128, "layers": 2},
     "rnn-autoencoder": {"embedding": 32, "width": 32},
     "text-to-image-tiny": {"layers": 2},
     "captioner-transformer-tiny": {"decoder_layers": 2},
