@@ -38,10 +38,10 @@ def test_calibration() -> None:
 
 
 def test_the_most_confident_mistakes_come_first() -> None:
-    decided = Decided(FOUND, RIGHT, ["one", "two", "three", "four", "five"], [0.9, 0.6, 0.8, 0.7, 0.95])
+    decided = Decided(FOUND, RIGHT, ["one", "two", "three", "four", "five\tsix"], [0.9, 0.6, 0.8, 0.7, 0.95])
     found = decided.details()
-    assert [row["input"] for row in found.figures["worst"]] == ["five", "two"]
-    assert found.tables[-1].rows[0] == ["5", "c", "a", "0.950", "five"]
+    assert [row["input"] for row in found.figures["worst"]] == ["five\tsix", "two"]
+    assert found.tables[-1].rows[0] == ["5", "c", "a", "0.950", "five | six"]
 
 
 def test_eval(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

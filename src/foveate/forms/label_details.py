@@ -81,7 +81,7 @@ def _say_worst(made: Details, worst: Sequence[tuple[int, str, str, float, str]])
     if not worst:
         return
     rows = [
-        [str(row + 1), found, right, f"{share:.3f}", one_line(given)[:SHOWN]]
+        [str(row + 1), found, right, f"{share:.3f}", one_line(given).replace("\t", " | ")[:SHOWN]]
         for row, found, right, share, given in worst
     ]
     made.tables.append(DetailTable(["example", "answered", "is", "probability", "most confident mistakes"], rows))
