@@ -27,7 +27,7 @@ class SpecialTokens:
     ids: Mapping[Role, int]
     """The id of each token that the vocabulary has."""
     withheld: tuple[int, ...] | None = None
-    """The ids that no output has; by default those of padding, of the start and of what is unknown."""
+    """The ids that no output has; by default those of padding and of the start."""
 
     def __contains__(self, role: Role) -> bool:
         return role in self.ids
@@ -72,7 +72,7 @@ class SpecialTokens:
         """The ids that no output has."""
         if self.withheld is not None:
             return self.withheld
-        never = {self.ids[role] for role in ("pad", "start", "unknown") if role in self.ids}
+        never = {self.ids[role] for role in ("pad", "start") if role in self.ids}
         return tuple(sorted(never - {self.ids.get("end")}))
 
     def others(self, vocabulary: int) -> Int[np.ndarray, " W"]:

@@ -7,12 +7,9 @@ import torch
 
 from foveate.decoding import beam, greedy
 from foveate.errors import UserError
-from foveate.special_tokens import SpecialTokens
+from foveate.special_tokens import LEARNED
 
-SPECIAL = SpecialTokens({"pad": 0, "start": 1, "end": 2})
-"""All others are words: no token is unknown."""
-
-START, END = SPECIAL.start, SPECIAL.end
+START, END = LEARNED.start, LEARNED.end
 
 A, B, C = 4, 5, 6
 SOURCES = {"source": torch.tensor([11, 5, 7])}
@@ -27,7 +24,7 @@ def close(expected):
 def test_a_beam_as_wide_as_all_beginnings_finds_the_best_outputs(scripted, all_outputs, length_penalty) -> None:
     # words 3 to 5 and at most 4 tokens: no more than 3 ** 3 = 27 beginnings ever
     model = scripted(vocabulary=6)
-    found = beam(model, SOURCES, SPECIAL, 4, width=27, n_best=5, length_penalty=length_penalty, patience=None)
+    found = beam(model, SOURCES, LEARNED, 4, width=27, n_best=5, length_penalty=length_penalty, patience=None)
     for source, hypotheses in zip(SOURCES["source"].tolist(), found, strict=True):
         expected = all_outputs(model, source, 4, length_penalty)[:5]
         assert [known.tokens for known in hypotheses] == [known.tokens for known in expected]
@@ -41,8 +38,8 @@ def test_finds_what_greedy_search_misses(markov) -> None:
     model = markov(
         {START: {A: 0.6, B: 0.4}, A: {END: 0.3, A: 0.3, B: 0.2, C: 0.2}, B: {END: 0.9, C: 0.1}}, vocabulary=7
     )
-    assert greedy(model, ONE, SPECIAL, 2)[0].tokens == [A]
-    ((found,),) = beam(model, ONE, SPECIAL, 2, width=2)
+    assert greedy(model, ONE, LEARNED, 2)[0].tokens == [A]
+    ((found,),) = beam(model, ONE, LEARNED, 2, width=2)
     assert found.tokens == [B]
     assert found.log_prob == pytest.approx(math.log(0.4 * 0.9), abs=1e-6)
     assert found.score == pytest.approx(math.log(0.4 * 0.9) / 2, abs=1e-6)
@@ -54,8 +51,8 @@ def test_a_beam_of_one_is_greedy_search(scripted, length_penalty) -> None:
     inputs = {"source": torch.arange(23)}
     ends = set()
     for (found,), expected in zip(
-        beam(model, inputs, SPECIAL, 7, 1, 1, length_penalty, patience=1.0),
-        greedy(model, inputs, SPECIAL, 7),
+        beam(model, inputs, LEARNED, 7, 1, 1, length_penalty, patience=1.0),
+        greedy(model, inputs, LEARNED, 7),
         strict=True,
     ):
         assert (found.tokens, found.ended) == (expected.tokens, expected.ended)
@@ -67,7 +64,7 @@ def test_a_beam_of_one_is_greedy_search(scripted, length_penalty) -> None:
 def test_every_hypothesis_is_scored_on_its_own_history(scripted) -> None:
     # logits depend on all tokens so far: a state reordered wrongly gives another log-probability
     model = scripted(vocabulary=13)
-    for source, hypotheses in zip(SOURCES["source"].tolist(), beam(model, SOURCES, SPECIAL, 9, 5, 5), strict=True):
+    for source, hypotheses in zip(SOURCES["source"].tolist(), beam(model, SOURCES, LEARNED, 9, 5, 5), strict=True):
         assert len(hypotheses) == 5
         for known in hypotheses:
             tokens = (*known.tokens, END) if known.ended else tuple(known.tokens)
@@ -78,15 +75,15 @@ def test_every_hypothesis_is_scored_on_its_own_history(scripted) -> None:
 def test_an_example_is_searched_as_if_it_were_alone(scripted) -> None:
     model = scripted(vocabulary=13)
     longest = torch.tensor([3, 11, 7])
-    together = beam(model, SOURCES, SPECIAL, longest, 3, 2)
+    together = beam(model, SOURCES, LEARNED, longest, 3, 2)
     for place, found in enumerate(together):
         alone = {"source": SOURCES["source"][place : place + 1]}
-        assert beam(model, alone, SPECIAL, longest[place : place + 1], 3, 2) == [found]
+        assert beam(model, alone, LEARNED, longest[place : place + 1], 3, 2) == [found]
 
 
 def test_one_row_an_example_at_first_then_width_rows_until_it_is_done(scripted) -> None:
     model = scripted(vocabulary=13)
-    beam(model, SOURCES, SPECIAL, torch.tensor([1, 2, 4]), 5, 5)
+    beam(model, SOURCES, LEARNED, torch.tensor([1, 2, 4]), 5, 5)
     assert model.rows == [3, 2 * 5, 5, 5]
 
 
@@ -96,7 +93,7 @@ def test_what_goes_on_keeps_its_row(scripted, monkeypatch) -> None:
     states = type(model.start(SOURCES["source"]))
     reorder = states.reorder
     monkeypatch.setattr(states, "reorder", lambda state, rows: (turns.append(rows.tolist()), reorder(state, rows)))
-    beam(model, {"source": torch.arange(17)}, SPECIAL, 12, 4, patience=1.0)
+    beam(model, {"source": torch.arange(17)}, LEARNED, 12, 4, patience=1.0)
     first, *others = turns
     assert first == [example for example in range(17) for _ in range(4)]
     assert len({len(rows) for rows in others}) > 3
@@ -113,7 +110,7 @@ def test_leaves_when_no_open_hypothesis_can_win(markov) -> None:
     # beyond log 0.09 / 23 = -0.10469, until 16 more steps have made that -0.10538
     for length_penalty, limit, steps in [(0.0, 60, 2), (1.0, 22, 2), (1.0, 23, 18), (1.0, 60, 60)]:
         model.rows.clear()
-        ((found,),) = beam(model, ONE, SPECIAL, limit, 2, 1, length_penalty, patience=None)
+        ((found,),) = beam(model, ONE, LEARNED, limit, 2, 1, length_penalty, patience=None)
         assert found.tokens == [A]
         assert len(model.rows) == steps
 
@@ -124,18 +121,18 @@ def test_growth_says_how_far_an_open_hypothesis_is_followed(markov) -> None:
     model = markov(table, vocabulary=7)
     for growth, steps in [(1.0, 2), (7.5, 2), (7.8, 18), (1e39, 18), (None, 18)]:  # 3 * 7.5 < 23 < 3 * 7.8
         model.rows.clear()
-        ((found,),) = beam(model, ONE, SPECIAL, 23, 2, 1, 1.0, growth=growth)
+        ((found,),) = beam(model, ONE, LEARNED, 23, 2, 1, 1.0, growth=growth)
         assert found.tokens == [A]
         assert len(model.rows) == steps
     # an open one that is ahead goes on, however little it may grow
     model = markov({START: {END: 0.3, A: 0.7}, A: {END: 0.9, A: 0.1}}, vocabulary=7)
-    assert beam(model, ONE, SPECIAL, 9, 2, 1, 1.0, growth=1.0)[0][0].tokens == [A]
+    assert beam(model, ONE, LEARNED, 9, 2, 1, 1.0, growth=1.0)[0][0].tokens == [A]
 
 
 def test_with_a_negative_penalty_the_next_step_is_the_best_within_reach(markov) -> None:
     # log 0.2 after one step; "A" would reach 13 * log 0.8 < log 0.2 at the limit, but 2 * log 0.76 > log 0.2 at once
     model = markov({START: {END: 0.2, A: 0.8}, A: {END: 0.95, A: 0.05}}, vocabulary=7)
-    ((found,),) = beam(model, ONE, SPECIAL, 13, 2, 1, -1.0, patience=None)
+    ((found,),) = beam(model, ONE, LEARNED, 13, 2, 1, -1.0, patience=None)
     assert found.tokens == [A]
     assert found.score == pytest.approx(2 * math.log(0.76), abs=1e-5)
 
@@ -143,7 +140,7 @@ def test_with_a_negative_penalty_the_next_step_is_the_best_within_reach(markov) 
 def test_an_end_among_the_best_costs_no_beam(markov) -> None:
     # END, A and B: the first has ended, so both others must stay open
     table = {START: {END: 0.4, A: 0.35, B: 0.25}, A: {A: 1.0}, B: {END: 1.0}}
-    ((first, second),) = beam(markov(table, vocabulary=7), ONE, SPECIAL, 5, width=2, n_best=2, length_penalty=0.0)
+    ((first, second),) = beam(markov(table, vocabulary=7), ONE, LEARNED, 5, width=2, n_best=2, length_penalty=0.0)
     assert (first.tokens, second.tokens) == ([], [B])
 
 
@@ -152,15 +149,15 @@ def test_patience_stops_once_enough_have_ended(markov) -> None:
     model = markov({START: {A: 1.0}, A: {END: 0.5, A: 0.5}}, vocabulary=7)
     for patience, steps in [(0.5, 3), (1.0, 4), (2.0, 7), (math.inf, 13), (None, 13)]:
         model.rows.clear()
-        ((found,),) = beam(model, ONE, SPECIAL, 13, 3, 1, 3.0, patience)
+        ((found,),) = beam(model, ONE, LEARNED, 13, 3, 1, 3.0, patience)
         assert len(model.rows) == steps
         assert found.tokens == [A] * (steps - 1)
-    assert len(beam(model, ONE, SPECIAL, 13, 3, 3, 3.0, patience=0.1)[0]) == 3
+    assert len(beam(model, ONE, LEARNED, 13, 3, 3, 3.0, patience=0.1)[0]) == 3
 
 
 def test_only_missing_places_go_to_outputs_that_did_not_end(markov) -> None:
     model = markov({START: {A: 0.99, B: 0.01}, A: {A: 1.0}, B: {END: 1.0}}, vocabulary=7)
-    ((first, second),) = beam(model, ONE, SPECIAL, 3, width=2, n_best=2)
+    ((first, second),) = beam(model, ONE, LEARNED, 3, width=2, n_best=2)
     assert (first.tokens, first.ended) == ([B], True)
     assert (second.tokens, second.ended) == ([A, A, A], False)
     assert second.log_prob == pytest.approx(math.log(0.99), abs=1e-6)
@@ -169,7 +166,7 @@ def test_only_missing_places_go_to_outputs_that_did_not_end(markov) -> None:
 
 def test_a_vocabulary_smaller_than_the_beam_gives_what_there_is(markov) -> None:
     model = markov({START: {A: 0.75, END: 0.25}, A: {END: 1.0}}, vocabulary=5)
-    ((first, second),) = beam(model, ONE, SPECIAL, 7, width=5, n_best=5, length_penalty=0.0)
+    ((first, second),) = beam(model, ONE, LEARNED, 7, width=5, n_best=5, length_penalty=0.0)
     assert (first.tokens, second.tokens) == ([A], [])
     assert math.exp(second.log_prob) == pytest.approx(0.25)
     assert len(model.rows) == 2
@@ -177,7 +174,7 @@ def test_a_vocabulary_smaller_than_the_beam_gives_what_there_is(markov) -> None:
 
 def test_equal_scores_are_ordered_by_token(markov) -> None:
     model = markov({START: dict.fromkeys(range(END + 1, 997), 1 / 994)}, vocabulary=997)
-    (found,) = beam(model, ONE, SPECIAL, 2, width=3, n_best=3)
+    (found,) = beam(model, ONE, LEARNED, 2, width=3, n_best=3)
     assert [known.tokens for known in found] == [[3], [4], [5]]
 
 
@@ -186,13 +183,13 @@ def test_a_threshold_gives_up_what_is_much_less_likely_than_the_best(markov) -> 
     model = markov({START: {A: 0.9, B: 0.1}, A: {A: 0.95, END: 0.05}, B: {END: 1.0}}, vocabulary=7)
     for threshold, rows, tokens in [(None, [1, 2, 1], [B]), (2.3, [1, 2, 1], [B]), (2.1, [1, 1, 1], [A])]:
         model.rows.clear()
-        ((found,),) = beam(model, ONE, SPECIAL, 3, 2, 1, 0.0, threshold=threshold)
+        ((found,),) = beam(model, ONE, LEARNED, 3, 2, 1, 0.0, threshold=threshold)
         assert (model.rows, found.tokens) == (rows, tokens)
 
 
 def test_as_many_beginnings_go_on_as_outputs_are_wanted(markov) -> None:
     model = markov({START: {A: 0.9, B: 0.09, C: 0.01}}, vocabulary=7)
-    ((*found,),) = beam(model, ONE, SPECIAL, 3, 3, 2, threshold=1.0)
+    ((*found,),) = beam(model, ONE, LEARNED, 3, 3, 2, threshold=1.0)
     assert [known.tokens for known in found] == [[A], [B]]
     assert model.rows == [1, 2]
 
@@ -200,13 +197,13 @@ def test_as_many_beginnings_go_on_as_outputs_are_wanted(markov) -> None:
 @pytest.mark.parametrize("n_best", [1, 3])
 def test_beams_of_unequal_width_are_scored_on_their_own_history(scripted, n_best) -> None:
     model, inputs = scripted(vocabulary=13), {"source": torch.arange(17)}
-    found = beam(model, inputs, SPECIAL, 9, 5, n_best, growth=1.2, threshold=1.0)
+    found = beam(model, inputs, LEARNED, 9, 5, n_best, growth=1.2, threshold=1.0)
     assert any(count % 17 for count in model.rows[:3])
     for source, hypotheses in enumerate(found):
         for known in hypotheses:
             tokens = (*known.tokens, END) if known.ended else tuple(known.tokens)
             assert known.log_prob == close(model.log_prob(source, tokens))
-        alone = beam(model, {"source": torch.tensor([source])}, SPECIAL, 9, 5, n_best, growth=1.2, threshold=1.0)
+        alone = beam(model, {"source": torch.tensor([source])}, LEARNED, 9, 5, n_best, growth=1.2, threshold=1.0)
         assert alone == [hypotheses]
 
 
@@ -215,7 +212,7 @@ def test_what_cannot_win_leaves_before_its_example(scripted) -> None:
     rows, inputs = [], {"source": torch.arange(17)}
     for patience in (None, 1e9):
         model = scripted(vocabulary=13)
-        rows.append((beam(model, inputs, SPECIAL, 9, 5, 2, patience=patience), sum(model.rows)))
+        rows.append((beam(model, inputs, LEARNED, 9, 5, 2, patience=patience), sum(model.rows)))
     (found, fewer), (expected, more) = rows
     assert found == expected
     assert fewer < more
@@ -236,4 +233,4 @@ def test_what_cannot_win_leaves_before_its_example(scripted) -> None:
 )
 def test_settings_that_make_no_sense_are_refused(markov, settings, message) -> None:
     with pytest.raises(UserError, match=message):
-        beam(markov({}, vocabulary=7), ONE, SPECIAL, 5, **settings)
+        beam(markov({}, vocabulary=7), ONE, LEARNED, 5, **settings)

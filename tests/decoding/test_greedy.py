@@ -8,7 +8,7 @@ import torch
 from foveate.decoding import greedy
 from foveate.special_tokens import LEARNED
 
-PAD, START, END, UNKNOWN = LEARNED.pad, LEARNED.start, LEARNED.end, LEARNED.unknown
+PAD, START, END = LEARNED.pad, LEARNED.start, LEARNED.end
 
 A, B, C = 4, 5, 6
 SOURCES = {"source": torch.tensor([11, 5, 7])}
@@ -23,9 +23,8 @@ def test_follows_the_likeliest_token_to_the_end(markov) -> None:
     assert found.ended
 
 
-def test_pad_start_and_unknown_are_never_written_but_keep_their_probability(markov) -> None:
-    following = {START: {PAD: 0.4, START: 0.2, UNKNOWN: 0.2, A: 0.2}, A: {UNKNOWN: 0.6, START: 0.2, END: 0.2}}
-    model = markov(following, vocabulary=7)
+def test_pad_and_start_are_never_written_but_keep_their_probability(markov) -> None:
+    model = markov({START: {PAD: 0.5, START: 0.3, A: 0.2}, A: {START: 0.8, END: 0.2}}, vocabulary=7)
     (found,) = greedy(model, {"source": torch.tensor([0])}, LEARNED, 13)
     assert found.tokens == [A]
     assert found.log_prob == pytest.approx(math.log(0.2 * 0.2), abs=1e-6)
