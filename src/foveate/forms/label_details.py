@@ -37,6 +37,11 @@ class MeasureLabels:
     picture: Path | None = None
     """File to draw the confusions of classes into, such as confusions.png."""
 
+    @property
+    def asked(self) -> bool:
+        """Whether anything is asked for beside the metrics."""
+        return self.details or self.picture is not None
+
     def check(self) -> None:
         """Raise UserError for a file that cannot be written."""
         if self.picture is not None:

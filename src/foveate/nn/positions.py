@@ -113,6 +113,11 @@ PositionKind = Literal["none", "sinusoidal", "learned", "relative", "relative-pr
 """The kinds of positions of a stack of blocks, by the names that configs have for them."""
 
 
+def are_concatenated(kind: PositionKind, join: Literal["add", "concatenate"]) -> bool:
+    """Whether positions are put before their input, as [P, Z], which is twice as wide then."""
+    return kind in ("sinusoidal", "learned") and join == "concatenate"
+
+
 def position_encoding(
     kind: PositionKind,
     width: int,

@@ -17,7 +17,7 @@ from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.heads import HeadFields, attention_layer, check_own_scores, check_positions, head_options
 from foveate.nn.norms import Norm, norm
-from foveate.nn.positions import CONTEXTUAL, PositionKind, position_encoding
+from foveate.nn.positions import CONTEXTUAL, PositionKind, are_concatenated, position_encoding
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import QueryTemperature, Rotary, RotaryScaling, Turn
@@ -137,8 +137,8 @@ class TransformerStack(nn.Module):
             config.position_offset or 0,
         )
         self.distances = own if distances is None else distances
-        concatenates = config.positions in ("sinusoidal", "learned") and config.position_join == "concatenate"
-        self.project = nn.Linear(2 * width, width) if concatenates else None
+        concatenated = are_concatenated(config.positions, config.position_join)
+        self.project = nn.Linear(2 * width, width) if concatenated else None
         self.rotary = _rotary(config, config.rotary_base) if config.positions == "rotary" else None
         base = config.window_rotary_base
         self.near_rotary = _rotary(config, base) if self.rotary is not None and base is not None else self.rotary

@@ -279,8 +279,8 @@ class Skill(Looking):
     def _details(self, examples: Sequence[Any], options: Any) -> Details:
         """What the options ask for beside the metrics, of the answers that were measured last."""
         writes, answers, found = self.processor.writes, self._answered, Details()
-        decided = writes.decided(answers, examples) if isinstance(options, MeasureLabels) and answers else None
-        if decided is None:
+        asked = isinstance(options, MeasureLabels) and options.asked and answers
+        if not asked or (decided := writes.decided(answers, examples)) is None:
             return found
         if options.details:
             found = decided.details()

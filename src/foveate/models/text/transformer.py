@@ -32,7 +32,7 @@ from foveate.nn import (
 )
 from foveate.nn.encoder_decoder import EncoderDecoder
 from foveate.nn.heads import check_positions
-from foveate.nn.positions import Positioned, Unpositioned
+from foveate.nn.positions import Positioned, Unpositioned, are_concatenated
 from foveate.nn.rotary import Rotary, Rotation
 
 
@@ -101,8 +101,8 @@ class Transformer(EncoderDecoder, nn.Module):
         )
         self.source_positions, self.source_distances = _positions(config)
         self.target_positions, self.target_distances = _positions(config)
-        concatenates = config.positions in ("sinusoidal", "learned") and config.position_join == "concatenate"
-        joined = partial(nn.Linear, 2 * config.width, config.width) if concatenates else nn.Identity
+        concatenated = are_concatenated(config.positions, config.position_join)
+        joined = partial(nn.Linear, 2 * config.width, config.width) if concatenated else nn.Identity
         self.source_join, self.target_join = joined(), joined()
         self.rotary = Rotary(config.width // config.heads) if config.positions == "rotary" else None
         input_norm = nn.LayerNorm if config.input_norm else nn.Identity
