@@ -1,6 +1,7 @@
 # make demo        three translators, their scores and pictures, from nothing
 # make test        everything that must pass, from nothing
 # make test-quick  the tests that train nothing and need no tool of Linux: minutes
+# make test-rules  the tests that read the files of the project: names, sizes, layers, what attends, documentation
 # make test-device the tests of accelerators on a real one: FOVEATE_TEST_DEVICE=cuda (or mps, xpu) make test-device
 # make coverage    all tests, and which lines of the package they run: slower
 # make fuzz        20,000 damaged files, read by every reader
@@ -12,6 +13,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 QUICK = tests/attention tests/nn tests/models tests/decoding
+RULES = $(wildcard $(patsubst %,tests/test_%.py,names sizes layers errors import files docs site benchmarks systems \
+	gallery_page sources_page contributing workflows)) tests/attention/test_hooks.py
 
 demo: $(VENV)/demo
 	$(BIN)/foveate demo
@@ -21,6 +24,9 @@ test: $(VENV)/test check docs
 
 test-quick: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 $(QUICK)
+
+test-rules: $(VENV)/test
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(RULES)
 
 test-device: $(VENV)/test
 	FOVEATE_TEST_DEVICE=$${FOVEATE_TEST_DEVICE:?name a device: cuda, mps or xpu} $(BIN)/python -m pytest tests/device
@@ -62,4 +68,4 @@ $(VENV)/test: pyproject.toml
 		--target $(VENV)/references --upgrade $(REFERENCES)
 	touch $@
 
-.PHONY: demo test test-quick test-device coverage fuzz check docs dist
+.PHONY: demo test test-quick test-rules test-device coverage fuzz check docs dist

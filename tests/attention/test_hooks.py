@@ -101,6 +101,7 @@ ALONE = {
         "forms/ctc.py",
         "forms/span.py",
         "forms/scored.py",
+        "forms/tagged_words.py",
         "tasks/export/ctranslate2.py",
         "tasks/completion/choices.py",
         "tasks/completion/measures.py",
