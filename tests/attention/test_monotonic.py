@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from foveate.attention import Dot, Memory, Monotonic, ScaledDot, attend, attend_full, padding
+from foveate.attention.kernels import rows
 
 B, H, T, S, D, V = 2, 3, 5, 11, 7, 13
 
@@ -133,3 +134,23 @@ def test_noise_is_of_the_generator_and_of_training_alone() -> None:
 def test_dropout_makes_no_sense() -> None:
     with pytest.raises(ValueError, match=r"dropout of 0\.1 makes no sense for a monotonic selection"):
         attend(*draw(), select=Monotonic(), dropout=0.1)
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_some_queries_at_a_time(train: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel of rows goes on from the state before its queries, and so does its gradient."""
+    monkeypatch.setattr(rows, "BLOCK", B * H * S)
+    select = Monotonic(0.3, noise=0.0).double().train(train)
+    parts = [part.double().requires_grad_() for part in draw()]
+    found = {}
+    for kernel in ("eager", "rows"):
+        output = attend(*parts, select=select, mask=padding(torch.tensor([4, S])), kernel=kernel)
+        learned = (*parts, select.offset) if train else (parts[2],)
+        found[kernel] = output, *torch.autograd.grad(output.sin().sum(), learned)
+    torch.testing.assert_close(found["rows"], found["eager"], atol=1e-12, rtol=1e-12)
+
+
+def test_gradients_are_those_of_differences() -> None:
+    parts = [torch.randn(2, size, 3, dtype=torch.float64, requires_grad=True) for size in (4, 5, 5)]
+    select = Monotonic(noise=0.0).double()
+    assert torch.autograd.gradcheck(lambda q, k, v: attend(q, k, v, select=select), parts)

@@ -162,12 +162,14 @@ def test_one_query_is_not_large():
 
 def test_what_no_kernel_serves_is_told():
     message = (
-        "no kernel of linear memory serves a selection other than soft together with a selection with a state, or with "
-        "weights that do not follow from the scores together with more than 2**22 scores, "
-        "more than the numbers of its input; kernel='eager' does, with 4,224,182 numbers"
+        "no kernel of linear memory serves a selection other than soft together with a selection with a state, or "
+        "whose weights are wanted and do not follow from the scores together with the log-sum-exp on a CPU together "
+        "with the gradient of the log-sum-exp together with more than 2**22 scores, more than the numbers of its "
+        "input; kernel='eager' does, with 4,224,182 numbers"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
-        chosen(select=Monotonic(), heads=1, **LARGE_BLOCK)
+        chosen(select=Monotonic(), heads=1, full=True, **LARGE_BLOCK)
+    assert chosen(select=Monotonic(), heads=1, **LARGE_BLOCK) == "rows"
     assert chosen(select=Hard(), heads=1, **LARGE_BLOCK) == "rows"
     parts = [draw(2, size, 5) for size in (1499, 1409, 1409)]
     assert attend(*parts, select=Hard(), kernel="eager").shape == (2, 1499, 5)
@@ -194,7 +196,11 @@ def test_what_no_kernel_serves_is_told():
         ),
         ("blocked", {"select": Hard()}, "a selection other than soft"),
         ("sdpa", {"select": Soft(torch.zeros(3))}, "sinks in the softmax"),
-        ("rows", {"select": Monotonic()}, "a selection with a state, or with weights that do not follow from the sc"),
+        (
+            "rows",
+            {"select": Monotonic(), "full": True},
+            "a selection with a state, or whose weights are wanted and do n",
+        ),
     ],
 )
 def test_a_named_kernel_refuses_what_it_does_not_serve(kernel, call, missing):

@@ -24,10 +24,15 @@ class Monotonic(nn.Module, Selection):
     `Attended.weights` is the probability that each query stops at each key, `Attended.state` that of the last query.
     """
 
+    goes_on = True
+
     def __init__(self, offset: float = -1.0, noise: float = 1.0) -> None:
         super().__init__()
         self.offset = nn.Parameter(torch.tensor(offset))
         self.noise = noise
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.offset,)
 
     @property
     def keeps_weights(self) -> bool:
@@ -70,19 +75,43 @@ def _expected(
 ) -> tuple[Float[Tensor, "... T S"], Float[Tensor, "... S"]]:
     """The probability of each query to stop at each key, and that of the last query.
 
-    A query reaches key j from key i if it passes all keys between. The logarithm of that probability is a difference of
-    cumulative sums, S x S numbers for a query. Dividing cumulative products would need only S numbers, but they
-    underflow within a few keys.
+    A query is at key j if the query before it stopped there, or if it was at key j - 1 and passed it (equation 16 of
+    the paper).
     """
-    rows, count = [], scores.shape[-1]
-    back = torch.ones(count, count, dtype=torch.bool, device=scores.device).tril(-1)
-    for row in scores.unbind(-2):
-        passed = nn.functional.logsigmoid(-row).cumsum(-1).roll(1, -1)
-        passed = torch.cat([torch.zeros_like(passed[..., :1]), passed[..., 1:]], -1)  # without the key itself
-        from_to = (passed.unsqueeze(-2) - passed.unsqueeze(-1)).masked_fill(back, -torch.inf).exp()
-        before = row.sigmoid() * (before.unsqueeze(-2) @ from_to).squeeze(-2)
+    stops, passes = scores.sigmoid(), nn.functional.pad((-scores).sigmoid()[..., :-1], (1, 0))
+    rows = []
+    for stop, passed in zip(stops.unbind(-2), passes.unbind(-2), strict=True):
+        before = stop * _Carried.apply(passed, before)  # type: ignore[no-untyped-call]
         rows.append(before)
     return torch.stack(rows, -2), before
+
+
+class _Carried(torch.autograd.Function):
+    """`held_j = kept_j * held_{j-1} + given_j` along the last dimension, in memory that is linear in its length."""
+
+    @staticmethod
+    def forward(ctx: Any, kept: Tensor, given: Tensor) -> Tensor:
+        held = _carried(kept, given)
+        ctx.save_for_backward(kept, held)
+        return held
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, to_held: Tensor) -> tuple[Tensor, Tensor]:
+        kept, held = ctx.saved_tensors
+        back = nn.functional.pad(kept[..., 1:], (0, 1)).flip(-1)
+        to_given = _carried(back, to_held.flip(-1)).flip(-1)
+        return nn.functional.pad(to_given[..., 1:] * held[..., :-1], (1, 0)), to_given
+
+
+def _carried(kept: Tensor, given: Tensor) -> Tensor:
+    """Over 1, 2, 4 and more places at once: all terms are between 0 and 1, so that none cancels or overflows."""
+    kept, held, step = kept.clone(), given.clone(), 1
+    while step < held.shape[-1]:
+        held[..., step:] += kept[..., step:] * held[..., :-step]
+        kept[..., step:] = kept[..., step:] * kept[..., :-step]
+        step *= 2
+    return held
 
 
 def _first(stops: Tensor, before: Float[Tensor, "... S"]) -> tuple[Float[Tensor, "... T S"], Float[Tensor, "... S"]]:

@@ -129,6 +129,9 @@ class Selection(ABC):
     earlier = 0
     """How many queries before a query have scores that its weights depend on."""
 
+    goes_on = False
+    """Whether the weights of a query depend on those of the query before it, which is the state."""
+
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors that the weights depend on besides the scores."""
         return () if self.sinks is None else (self.sinks,)

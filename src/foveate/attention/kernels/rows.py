@@ -1,10 +1,12 @@
 """Attention for some queries at a time, with all their keys: any selection, in memory that is linear in T and S.
 
 The softmax is computed over blocks of keys with a running sum. Other rules, a threshold, the largest scores, a sample,
-need a whole row of scores; those of a few queries fit into memory. The backward pass computes them again.
+need a whole row of scores; those of a few queries fit into memory. The backward pass computes them again. Where a query
+goes on from the one before it, the state between the queries of one time and those of the next is kept: S sqrt(T).
 """
 
 from collections.abc import Iterator
+from math import isqrt
 from typing import Any
 
 import torch
@@ -40,9 +42,12 @@ class _Rows(torch.autograd.Function):
         ctx.saved_call, ctx.seed, ctx.count = SavedCall.of(call), seed, len(learned)
         ctx.set_materialize_grads(False)
         whole = ctx.saved_call.with_tensors(queries, keys, values)
-        parts = [
-            _attended(ctx.saved_call, whole, rows, _of(queries, whole.around(rows)), seed) for rows in _spans(whole)
-        ]
+        parts, ctx.states, state = [], [], None
+        for rows in _spans(whole):
+            part = _attended(ctx.saved_call, whole, rows, _of(queries, whole.around(rows)), seed, state)
+            parts.append(part)
+            ctx.states.append(state)
+            state = part.state
         found = [_joined([getattr(part, name) for part in parts], side) for name, side in PARTS.items()]
         if found[-1] is not None:
             ctx.mark_non_differentiable(found[-1])
@@ -58,12 +63,14 @@ class _Rows(torch.autograd.Function):
         gradients = [torch.zeros_like(part) for part in (queries, keys, values, *learned)]
         keys, values = keys.detach().requires_grad_(), values.detach().requires_grad_()
         whole = ctx.saved_call.with_tensors(queries, keys, values)
-        for rows in _spans(whole):
+        to_state: Tensor | None = None
+        for rows, before in reversed([*zip(_spans(whole), ctx.states, strict=True)]):
             seen = whole.around(rows)
             own = _of(queries, seen).detach().requires_grad_()
+            state = None if before is None else before.detach().requires_grad_()
             with torch.enable_grad():
-                found = _attended(ctx.saved_call, whole, rows, own, ctx.seed)
-            outputs, to_outputs = [], []
+                found = _attended(ctx.saved_call, whole, rows, own, ctx.seed, state)
+            outputs, to_outputs = ([], []) if to_state is None else ([found.state], [to_state])
             for (name, side), to_whole in zip(PARTS.items(), given, strict=True):
                 part = getattr(found, name)
                 if to_whole is not None and part is not None and part.requires_grad:
@@ -72,8 +79,10 @@ class _Rows(torch.autograd.Function):
             if not outputs:
                 continue
             sources, totals = (own, keys, values, *learned), (_of(gradients[0], seen), *gradients[1:])
-            parts = torch.autograd.grad(outputs, sources, to_outputs, allow_unused=True)
-            for total, part in zip(totals, parts, strict=True):
+            left = () if state is None else (state,)
+            parts = torch.autograd.grad(outputs, (*sources, *left), to_outputs, allow_unused=True)
+            to_state = parts[-1] if left else None
+            for total, part in zip(totals, parts[: len(totals)], strict=True):
                 if part is not None:  # what was found does not depend on it
                     total += part
         return None, None, *gradients
@@ -83,7 +92,7 @@ def _spans(call: Call) -> Iterator[range]:
     """As many queries at a time as fit."""
     count = call.queries.shape[-2]
     row = call.leading.numel() * call.keys.shape[-2] * call.score.footprint(call.queries.shape[-1])
-    height = max(1, BLOCK // max(1, row))
+    height = max(1, BLOCK // max(1, row), isqrt(count) if call.select.goes_on else 0)
     for begin in range(0, max(1, count), height):
         yield range(begin, min(count, begin + height))
 
@@ -92,22 +101,20 @@ def _of(queries: Tensor, rows: range) -> Tensor:
     return queries[..., rows.start : rows.stop, :]
 
 
-def _attended(saved: SavedCall, call: Call, rows: range, queries: Tensor, seed: int) -> Attended:
-    """What the queries of some rows find, given with those before them that matter. Both passes draw the same random
-    numbers."""
+def _attended(saved: SavedCall, call: Call, rows: range, queries: Tensor, seed: int, state: Tensor | None) -> Attended:
+    """What the queries of some rows find, given with those before them that matter and the state that they go on from.
+    Both passes draw the same random numbers."""
     seen = call.around(rows)
     device = call.queries.device
     generator = None if device.type == "meta" else torch.Generator(device).manual_seed(seed + rows.start)
     with saved.autocast():
         scores = call.finish(call.score.block(queries, call.keys), queries, seen, range(call.keys.shape[-2]))
-        found = call.select.for_queries(queries).select(scores, call.values, call.dropout, None, generator)
+        found = call.select.for_queries(queries).select(scores, call.values, call.dropout, state, generator)
         if call.full:
             found.log_sum_exp = log_sum_exp(scores, call.select.sinks)
-    if len(seen) == len(rows):
-        return found
     own = ((name, getattr(found, name), side) for name, side in PARTS.items())
     kept = {name: part.narrow(side, len(seen) - len(rows), len(rows)) for name, part, side in own if part is not None}
-    return Attended(**kept)
+    return Attended(**kept, state=found.state if call.select.goes_on else None)
 
 
 def _joined(parts: list[Tensor | None], side: int) -> Tensor | None:
