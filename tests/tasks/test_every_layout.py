@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import layout_table
+import made_examples
 import made_layouts
 import numpy as np
 import pytest
@@ -84,6 +85,44 @@ def test_a_training_on_every_layout(name: str, layout: str, form: str, tmp_path:
         recipe.examples.validation = found.test
     learn(recipe, console=Console(file=StringIO()))
     assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
+def test_a_folder_of_files_is_read_as_they_are(tmp_path: Path) -> None:
+    """Where `--data FILE` takes a table or a list, a folder of it, and what it names, stands for it."""
+    routes = "is a folder: name the file of routes in it, such as "
+    for name in TASKS:
+        task, place = find_task(name), tmp_path / name
+        made = made_examples.examples_of(task, place)
+        folder = made.data[0] if made.data[0].is_dir() else place
+        (folder / "README.txt").write_text("About these data.\n")
+        recipe = task.recipe(data=folder)
+        if task.files.startswith("FILE ..."):  # a folder of texts is read as their own paragraphs
+            (folder / "README.txt").unlink()
+        given, _ = task.parts_to_learn([folder], [])
+        assert given == task.part_to_measure([folder])
+        if name == "walk":  # whose maps may be what another folder has routes in
+            with pytest.raises(UserError, match=routes):
+                task.read_files(given, recipe)
+            continue
+        found, alone = task.read_files(given, recipe), task.read_files(made.data, recipe)
+        assert found.digest() == alone.digest(), name
+
+
+@pytest.mark.parametrize("field", ["messages", "conversations"])
+def test_a_folder_of_conversations(field: str, tmp_path: Path) -> None:
+    """Those of OpenAI and of ShareGPT; of a folder with texts, these alone."""
+    names = ("role", "content") if field == "messages" else ("from", "value")
+    turns = [dict(zip(names, turn, strict=True)) for turn in (("user", "Who?"), ("assistant", "You."))]
+    for number in range(2):
+        (tmp_path / f"{number}.jsonl").write_text(json.dumps({field: turns}) + "\n")
+    task = find_task("language")
+    given, _ = task.parts_to_learn([tmp_path], [])
+    assert [one.messages for one in task.read_files(given, task.recipe(data=tmp_path))] == [
+        (("user", "Who?"), ("assistant", "You."))
+    ] * 2
+    (tmp_path / "book.txt").write_text("A text.\n")
+    given, _ = task.parts_to_learn([tmp_path], [])
+    assert [one.text for one in task.read_files(given, task.recipe(data=tmp_path))] == ["A text."]
 
 
 def karpathy_folder(folder: Path) -> Path:
