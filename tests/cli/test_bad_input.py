@@ -57,7 +57,9 @@ def test_text(fails: Fails, tmp_path: Path, files: dict[str, bytes], message: st
 def test_missing_text(fails: Fails, tmp_path: Path) -> None:
     assert fails(*train("--data", tmp_path / "a.tsv")) == f"there is no file {tmp_path / 'a.tsv'}"
     told = fails(*train("--data", tmp_path))
-    assert told.startswith(f"there are no gettext catalogues (.mo or .po files) below {tmp_path}: text in two files is ")
+    assert told.startswith(
+        f"there are no gettext catalogues (.mo or .po files) below {tmp_path}: text in two files is "
+    )
     assert fails(*train()) == "nothing to learn from: name a source (see `foveate data`) or give --data SRC TGT"
 
 

@@ -177,7 +177,9 @@ def test_bash_completes(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     (tmp_path / "completion").write_text(told(capsys, "completion", "bash"))
     for typed, answer in COMPLETED.items():
         words = typed.replace("=", " = ").split()
-        script = f'. "$1"; COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _foveate; echo "${{COMPREPLY[@]}}"'
+        script = (
+            f'. "$1"; COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _foveate; echo "${{COMPREPLY[@]}}"'
+        )
         done = subprocess.run(["bash", "-c", script, "-", tmp_path / "completion"], capture_output=True, text=True)
         assert done.stdout.strip() == answer
 
@@ -232,10 +234,14 @@ def test_an_option_of_another_model_names_its_presets() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_task_is_no_verb_but_leads_to_some(capsys: pytest.CaptureFixture, task: str) -> None:
+def test_a_task_is_no_verb_but_leads_to_some(capsys: pytest.CaptureFixture, task: str, tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         main([task, "a b"])
     assert f"foveate run RUN 'a b' uses a model of it, foveate train {task} " in capsys.readouterr().err
+    (tmp_path / "config.json").touch()
+    with pytest.raises(SystemExit):
+        main([task, str(tmp_path), "a b"])
+    assert f"foveate run {tmp_path} 'a b' uses a model of it" in capsys.readouterr().err
 
 
 def test_train_without_a_task_says_what_there_is(capsys: pytest.CaptureFixture) -> None:

@@ -79,7 +79,9 @@ def short_help(text: str, names: Sequence[str], examples: Sequence[str]) -> str:
 
 def _before(text: str) -> str:
     """What stands before the options, with the usage in words; brackets stand around what may be left out."""
-    text = re.sub(r"usage: .*?(?=\n *\n)", lambda usage: _with_brackets(in_words(usage[0]), text), text, flags=re.DOTALL)
+    text = re.sub(
+        r"usage: .*?(?=\n *\n)", lambda usage: _with_brackets(in_words(usage[0]), text), text, flags=re.DOTALL
+    )
     return re.sub(r"\n\n+", "\n\n", re.sub(r"\x1b\[[0-9;]*m", "", text).partition("╭")[0]).rstrip()
 
 
