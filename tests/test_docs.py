@@ -117,6 +117,7 @@ def test_every_comparison_has_options_that_there_are(command: str, monkeypatch: 
 def test_every_link_leads_somewhere(page: str) -> None:
     for link in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):
         assert "://" in link or (DOCS / page).parent.joinpath(link).exists(), link
+    assert not re.findall(r"\[[\w-]+\.md\]\(", (DOCS / page).read_text(encoding="utf-8")), "a link is named by its file"
 
 
 def test_every_page_is_in_the_site_s_menu() -> None:

@@ -56,7 +56,10 @@ def test_text(fails: Fails, tmp_path: Path, files: dict[str, bytes], message: st
 
 def test_missing_text(fails: Fails, tmp_path: Path) -> None:
     assert fails(*train("--data", tmp_path / "a.tsv")) == f"there is no file {tmp_path / 'a.tsv'}"
-    assert fails(*train("--data", tmp_path)) == f"there are no gettext catalogues (.mo or .po files) below {tmp_path}"
+    told = fails(*train("--data", tmp_path))
+    assert told.startswith(
+        f"there are no gettext catalogues (.mo or .po files) below {tmp_path}: text in two files is "
+    )
     assert fails(*train()) == "nothing to learn from: name a source (see `foveate data`) or give --data SRC TGT"
 
 
@@ -130,7 +133,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (["run", "RUN", "x", "--decoding.method", "greed"], "unknown --decoding.method 'greed'; did you mean greedy"),
         (["run", "RUN", "x", "--decoding.n-best", "9"], "n_best must be from 1 to the beam width, 5; it is 9"),
         (["run", "RUN", "x", "--device", "cuda:77"], "device 'cuda:77' cannot be used on this machine"),
-        (["run", "RUN", "x", "--file", "DATA"], "both sentences and the file "),
+        (["run", "RUN", "x", "--file", "DATA"], "both inputs and the file "),
         (["run", "RUN", "--file", "missing.txt"], "there is no file missing.txt"),
         (["run", "RUN", "cat", "--picture", "a.xyz"], "a.xyz: cannot write a picture as '.xyz'; known: "),
         (
@@ -217,7 +220,7 @@ def test_a_closed_standard_input(
     fails: Fails, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", None)
-    assert fails("run", trained.folder).startswith("no text: standard input is closed, and neither sentences nor a")
+    assert fails("run", trained.folder).startswith("no text: standard input is closed, and neither inputs nor a")
     told = fails("look", trained.folder, "-", "--out", tmp_path / "look.html")
     assert told == "nothing to look at: standard input is closed"
 

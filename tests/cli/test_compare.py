@@ -55,6 +55,11 @@ def test_what_cannot_be_compared(
 def test_other_data_when_they_are_given(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["compare", str(runs / "a"), str(runs / "other"), "--data", str(runs / "books.tsv")])
     assert "120 texts" in capsys.readouterr().out
+    (runs / "split").mkdir()
+    for part, count in (("train", 100), ("test", 10)):
+        (runs / "split" / f"{part}.tsv").write_text("good\tgood film 1\npoor\tpoor film 2\n" * count)
+    main(["compare", str(runs / "a"), str(runs / "other"), "--data", str(runs / "split")])
+    assert "20 texts" in capsys.readouterr().out
 
 
 def test_seeds(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,14 +1,18 @@
 """What the command line tells about itself."""
 
 import contextlib
+import dataclasses
+import importlib
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
+from tyro.conf import Positional
 
 from foveate import models
 from foveate.cli import VERBS, main
@@ -44,7 +48,7 @@ def options(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in (line.strip("│").rstrip() for line in text.splitlines()):
         name, *rest = line.split() or [""]
-        if re.match(r" {1,3}(--?[a-z]|RUN|MODEL|NAME|INPUT|SOURCE|\[TEXT)", line):
+        if re.match(r" {1,3}(--?[a-z]|RUN|MODEL|NAME|INPUT|SOURCE|TEXT)", line):
             found[name.rstrip(",")] = " ".join(rest)
         elif found and line.startswith("     "):
             found[[*found][-1]] += f" {' '.join([name, *rest])}"
@@ -105,6 +109,22 @@ def test_help_explains_every_option_with_its_default(capsys: pytest.CaptureFixtu
     assert len(found) >= LEAST[command[0]]
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_brackets_stand_around_what_may_be_left_out(capsys: pytest.CaptureFixture, verb: str) -> None:
+    module = importlib.import_module(f"foveate.cli.{verb}")
+    fields = [
+        part
+        for kind in vars(module).values()
+        if dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__
+        for part in dataclasses.fields(kind)
+        if Positional in get_args(part.type)
+    ]
+    usage = told(capsys, verb, "--help").partition("\n\n")[0]
+    for part in fields:
+        (metavar,) = (extra.metavar for extra in get_args(part.type) if hasattr(extra, "metavar"))
+        assert (f"[{metavar}]" if part.default is not dataclasses.MISSING else f" {metavar}") in usage
+
+
 def test_help_of_a_model_is_that_of_its_own_fields(capsys: pytest.CaptureFixture) -> None:
     of_rnn = options(told(capsys, "train", "translate", "--model=rnn-luong", "--help-all"))
     of_transformer = options(told(capsys, "train", "translate", "--help-all", "--model", "transformer-base"))
@@ -131,6 +151,21 @@ def test_help_of_a_task_is_short_and_its_examples_work(capsys: pytest.CaptureFix
         assert settings(task, rest).model in find_task(task).presets()
 
 
+COMPLETED = {
+    "foveate tr": "train",
+    "foveate train transl": "translate",
+    "foveate train translate transl": "",
+    "foveate run x --pic": "--picture",
+    "foveate train detect --model rt-detr-ti": "rt-detr-tiny",
+    "foveate train detect --model whis": "",
+    "foveate train detect --model=rt-detr-ti": "rt-detr-tiny",
+    "foveate train classify sta": "",
+    "foveate train classify-image sta": "stamps",
+    "foveate help siz": "size",
+}
+"""What is typed, and what completes its last word."""
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_what_there_is(capsys: pytest.CaptureFixture, shell: str) -> None:
     text = told(capsys, "completion", shell)
@@ -140,21 +175,39 @@ def test_completion_knows_what_there_is(capsys: pytest.CaptureFixture, shell: st
 
 def test_bash_completes(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     (tmp_path / "completion").write_text(told(capsys, "completion", "bash"))
-    asked = {
-        "foveate tr": "train",
-        "foveate train transl": "translate",
-        "foveate run x --pic": "--picture",
-        "foveate train detect --model rt-detr-ti": "rt-detr-tiny",
-        "foveate train detect --model whis": "",
-        "foveate train detect --model = rt-detr-ti": "rt-detr-tiny",
-        "foveate train classify sta": "",
-        "foveate train classify-image sta": "stamps",
-    }
-    for typed, answer in asked.items():
-        words = typed.split()
-        script = f'. "$1"; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _foveate; echo "${{COMPREPLY[@]}}"'
+    for typed, answer in COMPLETED.items():
+        words = typed.replace("=", " = ").split()
+        script = (
+            f'. "$1"; COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _foveate; echo "${{COMPREPLY[@]}}"'
+        )
         done = subprocess.run(["bash", "-c", script, "-", tmp_path / "completion"], capture_output=True, text=True)
         assert done.stdout.strip() == answer
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="there is no fish")
+def test_completion_in_fish(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    """As in bash, but with the whole of `--option=value`."""
+    (tmp_path / "completion").write_text(told(capsys, "completion", "fish"))
+    asked = "; ".join(f"echo (complete -C '{typed}' | cut -f 1)" for typed in COMPLETED)
+    command = ["fish", "--no-config", "-c", f"source {tmp_path}/completion; {asked}"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    found = [line.removeprefix("--model=") for line in done.stdout.splitlines()]
+    assert found == [*COMPLETED.values()], done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="there is no zsh")
+def test_completion_in_zsh(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    """As in bash, whose way of completing zsh takes over; zsh itself chooses the words that begin as typed."""
+    (tmp_path / "completion").write_text(told(capsys, "completion", "zsh"))
+    script = '. "$1"; emulate ksh; '
+    for typed in COMPLETED:
+        script += f'COMP_WORDS=({typed}); COMP_CWORD={len(typed.split()) - 1}; _foveate; echo "${{COMPREPLY[@]}}"; '
+    done = subprocess.run(["zsh", "-fc", script, "-", tmp_path / "completion"], capture_output=True, text=True)
+    found = [
+        " ".join(word for word in line.split() if word.startswith(typed.split()[-1])).removeprefix("--model=")
+        for line, typed in zip(done.stdout.splitlines(), COMPLETED, strict=True)
+    ]
+    assert found == [*COMPLETED.values()], done.stderr
 
 
 @pytest.mark.parametrize("verb", OPTIONS)
@@ -181,10 +234,14 @@ def test_an_option_of_another_model_names_its_presets() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_task_is_no_verb_but_leads_to_some(capsys: pytest.CaptureFixture, task: str) -> None:
+def test_a_task_is_no_verb_but_leads_to_some(capsys: pytest.CaptureFixture, task: str, tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         main([task, "a b"])
     assert f"foveate run RUN 'a b' uses a model of it, foveate train {task} " in capsys.readouterr().err
+    (tmp_path / "config.json").touch()
+    with pytest.raises(SystemExit):
+        main([task, str(tmp_path), "a b"])
+    assert f"foveate run {tmp_path} 'a b' uses a model of it" in capsys.readouterr().err
 
 
 def test_train_without_a_task_says_what_there_is(capsys: pytest.CaptureFixture) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import layout_table
+import made_examples
 import made_layouts
 import numpy as np
 import pytest
@@ -84,6 +85,38 @@ def test_a_training_on_every_layout(name: str, layout: str, form: str, tmp_path:
         recipe.examples.validation = found.test
     learn(recipe, console=Console(file=StringIO()))
     assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
+def test_a_folder_of_files_stands_for_them(tmp_path: Path) -> None:
+    """Where `--data FILE` takes a table or a list, a folder of it and of what it names does."""
+    for name in TASKS:
+        task, place = find_task(name), tmp_path / name
+        data = made_examples.examples_of(task, place).data
+        (place / "README.md").write_text("About these data.\n")
+        given, _ = task.parts_to_learn([place], [])
+        assert given == task.part_to_measure([place])
+        if name == "walk":  # whose maps may be what another folder has routes in
+            with pytest.raises(UserError, match="is a folder: name the file of routes in it, such as "):
+                task.read_files(given, task.recipe(data=place))
+        elif not data[0].is_dir():
+            assert given == ((place,) if task.files == "FILE ..." else data), name  # a folder of texts is read itself
+
+
+@pytest.mark.parametrize("field", ["messages", "conversations"])
+def test_a_folder_of_conversations(field: str, tmp_path: Path) -> None:
+    """Those of OpenAI and of ShareGPT; of a folder with texts, these alone."""
+    names = ("role", "content") if field == "messages" else ("from", "value")
+    turns = [dict(zip(names, turn, strict=True)) for turn in (("user", "Who?"), ("assistant", "You."))]
+    for number in range(2):
+        (tmp_path / f"{number}.jsonl").write_text(json.dumps({field: turns}) + "\n")
+    task = find_task("language")
+    given, _ = task.parts_to_learn([tmp_path], [])
+    assert [one.messages for one in task.read_files(given, task.recipe(data=tmp_path))] == [
+        (("user", "Who?"), ("assistant", "You."))
+    ] * 2
+    (tmp_path / "book.txt").write_text("A text.\n")
+    given, _ = task.parts_to_learn([tmp_path], [])
+    assert [one.text for one in task.read_files(given, task.recipe(data=tmp_path))] == ["A text."]
 
 
 def karpathy_folder(folder: Path) -> Path:

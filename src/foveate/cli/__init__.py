@@ -100,8 +100,10 @@ def _unknown_verb(verb: str, rest: Sequence[str]) -> UserError:
     if verb not in TASKS:
         return unknown("command", verb, VERBS)
     given = " ".join(map(shlex.quote, rest)) or "..."
+    if not any(os.path.isfile(os.path.join(word, "config.json")) for word in rest):
+        given = f"RUN {given}"
     return UserError(
-        f"{verb} is a task: foveate run RUN {given} uses a model of it, foveate train {verb} --data ... trains one, "
+        f"{verb} is a task: foveate run {given} uses a model of it, foveate train {verb} --data ... trains one, "
         f"foveate models {verb} lists presets"
     )
 

@@ -39,7 +39,7 @@ class Compare:
     """
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN RUN ...")]
-    """Folders of trained models; the others are compared with the first."""
+    """Folders of trained models; the others are compared with the first. (required)"""
     data: tuple[Path, ...] = ()
     """Files to compare on, as they are given to train on. Without it, the test part of the data by name that the runs
     were trained on, or what validated them."""

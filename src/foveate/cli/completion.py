@@ -38,9 +38,11 @@ OPTIONS = {
 
 BASH = """# foveate's completion for bash: eval "$(foveate completion bash)" in ~/.bashrc
 _foveate() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} verb=${{COMP_WORDS[1]}} words=
+    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} verb=${{COMP_WORDS[1]}} words= front=
     if [ "$word" = "=" ]; then word=  # bash takes "--model=name" for three words
     elif [ "$before" = "=" ]; then before=${{COMP_WORDS[COMP_CWORD-2]}}
+    elif [ -n "$ZSH_VERSION" ] && [[ $word == --*=* ]]; then  # and zsh for one
+        before=${{word%%=*}} word=${{word#*=}} front=$before=
     fi
     if [ "$COMP_CWORD" -eq 1 ]; then words="{verbs} --help --version"
     elif [ "$before" = --model ] || [ "$before" = -m ]; then
@@ -66,22 +68,34 @@ _foveate() {{
 {sources}
         esac
     fi
-    COMPREPLY=($(compgen -W "$words" -- "$word"))
+    COMPREPLY=($(compgen -P "$front" -W "$words" -- "$word"))
 }}
 complete -o default -F _foveate foveate
 """
 
 ZSH = """# foveate's completion for zsh: eval "$(foveate completion zsh)" in ~/.zshrc
+(( ${{+functions[compdef]}} )) || {{ autoload -Uz compinit && compinit }}
 autoload -Uz bashcompinit && bashcompinit
 """
 
 FISH = """# foveate's completion for fish: foveate completion fish > ~/.config/fish/completions/foveate.fish
-complete -c foveate -n __fish_use_subcommand -f -a "{verbs}"
-complete -c foveate -n "__fish_seen_subcommand_from train models" -a "{tasks}"
-complete -c foveate -n "__fish_seen_subcommand_from bench" -f -a "{comparisons}"
-complete -c foveate -n "__fish_seen_subcommand_from gallery" -f -a "{pictures}"
-complete -c foveate -n "__fish_seen_subcommand_from size" -f -a "{presets}"
-complete -c foveate -n "__fish_seen_subcommand_from completion" -f -a "bash zsh fish"
+function __foveate_next  # whether these words stand before the one that is typed, and no others
+    set -l words (commandline -opc)
+    test "$words[2..]" = "$argv"
+end
+function __foveate_in  # whether the command begins with these words
+    set -l words (commandline -opc)
+    string match -q -- "$argv *" "$words[2..] "
+end
+complete -c foveate -n __foveate_next -f -a "{verbs}"
+complete -c foveate -n __foveate_next -l help
+complete -c foveate -n __foveate_next -l version
+complete -c foveate -n "__foveate_next help" -f -a "{verbs}"
+complete -c foveate -n "__foveate_next train || __foveate_next models" -f -a "{tasks}"
+complete -c foveate -n "__foveate_next bench" -f -a "{comparisons}"
+complete -c foveate -n "__foveate_next gallery" -f -a "{pictures}"
+complete -c foveate -n "__foveate_next size" -a "{presets}"
+complete -c foveate -n "__foveate_next completion" -f -a "bash zsh fish"
 {models}
 {sources}
 {options}"""
@@ -107,25 +121,28 @@ def main(arguments: Sequence[str]) -> None:
     own = {task: " ".join(find_task(task).presets()) for task in TASKS}
     data = {task: " ".join(name for name, source in SOURCES.items() if task in source.tasks) for task in TASKS}
     if shell == "fish":
-        lines = {"models": _fish_words(own, " -l model -s m -x"), "sources": _fish_words(data, "")}
+        lines = {"models": _fish_words("in", own, "-l model -s m -x"), "sources": _fish_words("next", data, "-f")}
         print(FISH.format(options="\n".join(_fish_options()), **lines, **known))
         return
     cases = {"models": _bash_cases(own), "sources": _bash_cases(data), "options": _bash_cases(OPTIONS)}
-    print((ZSH if shell == "zsh" else "") + BASH.format(**cases, **known), end="")
+    print((ZSH.format() if shell == "zsh" else "") + BASH.format(**cases, **known), end="")
 
 
 def _bash_cases(words: Mapping[str, str]) -> str:
     return "\n".join(f'            {name}) words="{those}" ;;' for name, those in words.items())
 
 
-def _fish_words(words: Mapping[str, str], option: str) -> str:
-    seen = 'complete -c foveate -n "__fish_seen_subcommand_from'
-    return "\n".join(f'{seen} {name}"{option} -a "{those}"' for name, those in words.items() if those)
+def _fish_words(place: str, words: Mapping[str, str], option: str) -> str:
+    return "\n".join(
+        f'complete -c foveate -n "__foveate_{place} train {task}" {option} -a "{those}"'
+        for task, those in words.items()
+        if those
+    )
 
 
 def _fish_options() -> list[str]:
     return [
-        f'complete -c foveate -n "__fish_seen_subcommand_from {verb}" -l {name.removeprefix("--")}'
+        f'complete -c foveate -n "__foveate_in {verb}" -l {name.removeprefix("--")}'
         for verb, names in OPTIONS.items()
         for name in names.split()
         if (verb, name) != ("train", "--model")

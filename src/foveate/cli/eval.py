@@ -35,8 +35,8 @@ class Eval(Generic[Options]):
     """Folder of a trained model: of foveate's or of Hugging Face's; or a name of trained weights: smollm2."""
     options: Annotated[Options, tyro.conf.arg(name="")]
     data: tuple[Path, ...] = ()
-    """Files as they are given to train on: SRC TGT for a translator; plain or .gz. Without it, the test part of the
-    text by name that the model was trained on, or what the training held out of your files."""
+    """Files or a folder, as `foveate train` of the model's task takes them; plain or .gz. Without it, the test part of
+    the data by name that the model was trained on, or what the training held out of your files."""
     allow_outside: bool = False
     """Read files too that a table names outside its own folder."""
     columns: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=TITLE ...")] = ()

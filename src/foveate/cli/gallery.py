@@ -17,7 +17,7 @@ from foveate.experiments.gallery import PAGE, ROWS, build_gallery, find_rows
 class Gallery:
     """Make pictures of the documentation by their own commands, and a page of them. Without arguments: list them."""
 
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = ()
+    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME ...")] = ()
     """Pictures to make; without any, all that fit in the budget."""
     out: Path = Path("runs/gallery")
     """Folder for the pictures and their page, index.html."""

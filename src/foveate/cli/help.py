@@ -78,9 +78,19 @@ def short_help(text: str, names: Sequence[str], examples: Sequence[str]) -> str:
 
 
 def _before(text: str) -> str:
-    """What stands before the options, with the usage in words."""
-    text = re.sub(r"usage: [^\n]*", lambda line: in_words(line[0]), text)
+    """What stands before the options, with the usage in words; brackets stand around what may be left out."""
+    text = re.sub(
+        r"usage: .*?(?=\n *\n)", lambda usage: _with_brackets(in_words(usage[0]), text), text, flags=re.DOTALL
+    )
     return re.sub(r"\n\n+", "\n\n", re.sub(r"\x1b\[[0-9;]*m", "", text).partition("╭")[0]).rstrip()
+
+
+def _with_brackets(usage: str, text: str) -> str:
+    for name, lines in _entries(text):
+        if not name.startswith("-") and "(required)" not in " ".join(lines):
+            taken = re.escape(re.split(r" {2,}", lines[0].strip())[0])
+            usage = re.sub(rf"(?<=[ \n]){taken}(?![\w\]])", lambda found: f"[{found[0]}]", usage)
+    return usage
 
 
 def _aliases(text: str) -> str:
@@ -112,8 +122,8 @@ def _wrapped(lines: Sequence[str]) -> str:
     text = re.sub(r"(?<=default: )\d{5,}\.0(?=\))", lambda number: f"{float(number[0]):,.0f}", text)
     for told, answer in ANSWERS.items():
         text = text.replace(told, answer)
-    width, margin = min(shutil.get_terminal_size().columns, 120), " " * 28
-    lines = textwrap.wrap(text, width, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
+    width, margin = max(40, min(shutil.get_terminal_size().columns, 120)), " " * 28
+    lines = textwrap.wrap(text, width, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False) or [""]
     head = f"  {in_words(name, with_value)}"
     return "\n".join([head + lines[0][len(head) :], *lines[1:]] if len(head) < len(margin) else [head, *lines])
 

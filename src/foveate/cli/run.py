@@ -39,7 +39,7 @@ Options = TypeVar("Options")
 
 @dataclass
 class Run(Generic[Options]):
-    """Use a trained model on text: each argument, or each line of a file or of standard input. One line of output for
+    """Use a trained model on each argument, or on each line of a file or of standard input. One line of output for
     each.
 
     A model's task adds options of its own: `foveate run RUN --help` shows them. Without RUN, a translator's are shown.
@@ -49,14 +49,15 @@ class Run(Generic[Options]):
     """Folder of a trained model: of foveate's or of Hugging Face's; or a name of trained weights: smollm2, minilm,
     whisper-tiny.en; or a model of the hub: hub:ORGANISATION/NAME."""
     options: Annotated[Options, tyro.conf.arg(name="")]
-    text: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = ()
-    """Sentences; without any, lines are read from `--file` or standard input."""
+    text: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TEXT ...")] = ()
+    """What the model reads: texts, or files of images or sounds. Without any, lines are read from `--file` or standard
+    input."""
     file: Path | None = None
     """File of inputs: a line each, or the rows of a .csv, .jsonl or .parquet table, by its header; plain or .gz."""
     columns: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN=TITLE ...")] = ()
     """What that table calls our columns, where it has other titles than the one of the training."""
     picture: Path | None = None
-    """Also draw where the model looked while it read the first sentence, into this file (.png, .svg, .pdf; in a .gif
+    """Also draw where the model looked while it read the first input, into this file (.png, .svg, .pdf; in a .gif
     the words appear one after the other)."""
     device: str = "cpu"
     """Where to compute: "cpu", "auto" for a GPU of this machine if there is one, or PyTorch's name of a device."""
@@ -75,7 +76,7 @@ class Run(Generic[Options]):
 def main(arguments: Sequence[str]) -> None:
     asked = parse_with_task(Run, arguments, "run")
     if asked.text and asked.file is not None:
-        raise UserError(f"both sentences and the file {asked.file} are given; choose one")
+        raise UserError(f"both inputs and the file {asked.file} are given; choose one")
     if asked.columns and (asked.file is None or format_of(asked.file) == "tabs"):
         raise UserError("--columns names the columns of a table: give a .csv, .jsonl or .parquet file by --file")
     if asked.picture is not None:
@@ -211,7 +212,7 @@ def _chunks(task: Any, asked: Run) -> Iterator[list[str]]:
             if _is_file(file):
                 print(f"'{file}' is read as a text; --file {file} reads the texts in it", file=sys.stderr)
     elif asked.file is None and sys.stdin is None:
-        raise UserError("no text: standard input is closed, and neither sentences nor a file are given")
+        raise UserError("no text: standard input is closed, and neither inputs nor a file are given")
     else:
         sentences = read_inputs(asked.file, task, asked.columns) if asked.file else _piped_lines(asked)
     if asked.text or asked.file is not None:

@@ -10,7 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from foveate.data.folders import folders_in, is_litter, split_folders
+from foveate.data.folders import IMAGE_FOLDERS, SOUND_FOLDERS, folders_in, is_litter, split_folders
+from foveate.data.text.files import CATALOGUES, TEXTS
 from foveate.errors import UserError
 
 Found = TypeVar("Found")
@@ -95,22 +96,57 @@ def _recognised(data: Sequence[Path], layouts: Sequence[DataLayout[Any]]) -> tup
 
 
 def parts_to_learn(
-    data: Sequence[Path], validation: Sequence[Path], layouts: Sequence[DataLayout[Any]] = (FOLDERS,)
+    data: Sequence[Path],
+    validation: Sequence[Path],
+    layouts: Sequence[DataLayout[Any]] = (FOLDERS,),
+    tables: Sequence[str] = (),
 ) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """What to learn from and to validate on, of data whose layout has parts; other paths as they are."""
+    """What to learn from and to validate on, of data whose layout has parts; other paths as `files_of` says."""
     found = parts_of(data, layouts)
-    if found is None:
-        return tuple(data), tuple(validation)
-    return found.train, tuple(validation) or found.dev
+    train, dev = (data, ()) if found is None else (found.train, found.dev)
+    return files_of(train, tables), files_of(tuple(validation) or dev, tables)
 
 
-def part_to_measure(data: Sequence[Path], layouts: Sequence[DataLayout[Any]] = (FOLDERS,)) -> tuple[Path, ...]:
-    """What to measure on, of data whose layout has parts; other paths as they are."""
+def part_to_measure(
+    data: Sequence[Path], layouts: Sequence[DataLayout[Any]] = (FOLDERS,), tables: Sequence[str] = ()
+) -> tuple[Path, ...]:
+    """What to measure on, of data whose layout has parts; other paths as `files_of` says."""
     found = _recognised(data, layouts)
     if found is None:
-        return tuple(data)
+        return files_of(data, tables)
     parts = found[1]
-    return parts.test or parts.dev or parts.train
+    return files_of(parts.test or parts.dev or parts.train, tables)
+
+
+_READ_BY_FOLDER = (*TEXTS, ".lab", *CATALOGUES, ".xml", ".npz")
+"""How the names of files end that are read of a folder as they lie there."""
+
+_ABOUT = ("readme", "license", "licence", "notice")
+"""How the names of texts about a data set begin."""
+
+
+def files_of(paths: Sequence[Path], tables: Sequence[str]) -> tuple[Path, ...]:
+    """The paths; for a folder of tables, whose names end in one of `tables`, these.
+
+    Images and sounds may lie beside them, or in a folder of their own. A folder with any other folder in it, or with
+    files that are read as they lie there, is no folder of tables.
+    """
+    return tuple(file for path in paths for file in _tables_in(path, tuple(tables)) or [path])
+
+
+def _tables_in(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    if not endings or not folder.is_dir():
+        return []
+    inside = [path for path in folder.iterdir() if not is_litter(path.name)]
+    others = (path for path in inside if not path.name.lower().startswith(_ABOUT))
+    if any(
+        path.name not in (*IMAGE_FOLDERS, *SOUND_FOLDERS)
+        if path.is_dir()
+        else path.name.lower().endswith(_READ_BY_FOLDER)
+        for path in others
+    ):
+        return []
+    return sorted(path for path in inside if path.is_file() and path.name.lower().endswith(endings))
 
 
 def is_there(path: Path) -> bool:

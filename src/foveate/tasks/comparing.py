@@ -139,7 +139,8 @@ def _check_alike(skills: Sequence[Any], names: Sequence[str], has_data: bool) ->
 def _examples(skill: Any, data: Sequence[Path]) -> tuple[Dataset[Any], list[str]]:
     """What to compare on, and what to say of it."""
     options = skill.processor.writes.measure_options()
-    return skill.answerable(skill.test_examples(data, options)), notes_of(skill, data)
+    dataset = skill.test_examples(skill.task.part_to_measure(data), options)
+    return skill.answerable(dataset), notes_of(skill, data)
 
 
 def differing_settings(recipes: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

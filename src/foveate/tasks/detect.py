@@ -19,6 +19,7 @@ TASK = Task(
     objective=SetMatching(),
     read=lambda paths, recipe: boxed_images(paths),
     files="FILE.json or FOLDER",
+    lists=(".json",),
     layout="Your own images: a COCO JSON file, or a folder with Pascal VOC annotations.",
     layouts=BOXED,
     examples=FileExamples(batch=16, validation_examples=300),

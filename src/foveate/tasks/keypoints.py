@@ -19,6 +19,7 @@ TASK = Task(
     objective=PointDistance(),
     read=lambda paths, recipe: posed_images(paths),
     files="FILE.json",
+    lists=(".json",),
     layout="Your own images: a COCO JSON file whose category has keypoints.",
     layouts=POSED,
     examples=FileExamples(batch=32, validation_examples=500),

@@ -13,7 +13,7 @@ from torch import nn
 from foveate import models
 from foveate.console import plain_console
 from foveate.data.dataset import Dataset
-from foveate.data.layout import is_there, parts_to_learn
+from foveate.data.layout import is_there
 from foveate.data.sources.splits import Splits
 from foveate.data.splits import RULE
 from foveate.data.text.files import check_readable_again, digest
@@ -139,7 +139,7 @@ class Lesson:
             local_paths(paths, self.task.name, languages)
             for paths in (recipe.examples.data, recipe.examples.validation)
         )
-        data, validation = parts_to_learn(data, validation, self.task.all_layouts)
+        data, validation = self.task.parts_to_learn(data, validation)
         recipe.examples = replace(recipe.examples, data=data, validation=validation)
         for path in (*data, *validation):
             check_utf8(path)

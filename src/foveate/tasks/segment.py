@@ -18,6 +18,7 @@ TASK = Task(
     objective=CrossEntropy(),
     read=lambda paths, recipe: masked_images(paths),
     files="FOLDER",
+    lists=(".json",),
     layout="Your own images: a folder with images/, masks/ (PNG files of class numbers) and perhaps labels.txt.",
     layouts=MASKED,
     examples=Examples(batch=16, validation_examples=200),

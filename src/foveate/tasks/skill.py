@@ -17,7 +17,6 @@ from foveate import run_dir
 from foveate.contracts import Output
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
-from foveate.data.layout import part_to_measure
 from foveate.data.ragged import even_groups
 from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError, one_line
@@ -243,7 +242,7 @@ class Skill(Looking):
         options.check()
         self.processor.writes.check_measured()
         recipe_value(self.description, "examples")  # without it defaults would stand for what was trained
-        dataset = self.answerable(self.test_examples(part_to_measure(data, self.task.all_layouts), options))
+        dataset = self.answerable(self.test_examples(self.task.part_to_measure(data), options))
         if console is not None:
             console.print(dataset.report, markup=False, highlight=False)
         with FiniteOutputs(self.model, self.name):

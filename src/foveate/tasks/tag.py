@@ -19,6 +19,7 @@ TASK = Task(
     objective=CrossEntropy(),
     read=lambda paths, recipe: tagged_text(paths),
     files="FILE",
+    lists=(".tsv", ".tsv.gz", ".conll", ".conllu"),
     layout="Your own text: a file with word<TAB>tag on each line and an empty line between sentences; plain or .gz.",
     layouts=TAGGED,
     examples=Examples(batch=2048, validation_examples=1000),

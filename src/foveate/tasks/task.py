@@ -17,9 +17,10 @@ from foveate.config import from_dict
 from foveate.data import sources
 from foveate.data.dataset import Dataset
 from foveate.data.folders import allowing_outside
-from foveate.data.layout import FOLDERS, TABLES, DataLayout, suggest_layouts
+from foveate.data.layout import FOLDERS, TABLES, DataLayout, part_to_measure, parts_to_learn, suggest_layouts
 from foveate.data.sources.splits import Splits
 from foveate.data.table import naming_columns
+from foveate.data.table.formats import TABLE_ENDINGS
 from foveate.data.text.files import as_paths
 from foveate.errors import UserError
 from foveate.forms.form import InputForm, OutputForm, setting_names
@@ -70,6 +71,8 @@ class Task:
     """What --data takes, for the help."""
     layouts: Sequence[DataLayout[Any]] = ()
     """The layouts of public data that --data takes too."""
+    lists: tuple[str, ...] = ()
+    """How the names of files end that list examples, beside those of tables: a folder of such files stands for them."""
     examples: Examples = field(default_factory=Examples)
     model: str
     """The preset to begin from, where none is named."""
@@ -210,6 +213,18 @@ class Task:
     def all_layouts(self) -> tuple[DataLayout[Any], ...]:
         """The layouts of --data: those of the task, and those that name parts."""
         return (*self.layouts, FOLDERS, *([TABLES] if self._reads_tables else []))
+
+    def parts_to_learn(self, data: Sequence[Path], validation: Sequence[Path]) -> tuple[tuple[Path, ...], ...]:
+        """What to learn from and to validate on, of what a user names. Raises UserError for no part to learn from."""
+        return parts_to_learn(data, validation, self.all_layouts, self._lists)
+
+    def part_to_measure(self, data: Sequence[Path]) -> tuple[Path, ...]:
+        """What to measure on, of what a user names."""
+        return part_to_measure(data, self.all_layouts, self._lists)
+
+    @property
+    def _lists(self) -> tuple[str, ...]:
+        return (*self.lists, *(TABLE_ENDINGS if self._reads_tables else ()))
 
     @property
     def _reads_tables(self) -> bool:

@@ -96,7 +96,10 @@ def _find(folders: Sequence[Path], language: str) -> dict[str, Path]:
                 rival = (fitting.index(name), path)
                 found[program] = min(rival, found.get(program, rival))
     if not others:
-        raise UserError(f"there are no gettext catalogues (.mo or .po files) below {_named(folders)}")
+        raise UserError(
+            f"there are no gettext catalogues (.mo or .po files) below {_named(folders)}: "
+            "text in two files is given as both, SOURCE TARGET"
+        )
     if not found:
         raise unknown(f"language of the catalogues below {_named(folders)}", language, others)
     return {program: path for program, (_, path) in sorted(found.items())}

@@ -17,6 +17,9 @@ FORMATS: dict[str, Format] = {
 }
 """What is read by the ending of a name, before one of .gz; any other is lines with tabs between the cells."""
 
+TABLE_ENDINGS = tuple(f".{name}{packed}" for name in ("tsv", *FORMATS) for packed in ("", ".gz"))
+"""How the names of tables in a folder end."""
+
 NOT_READ = {
     **dict.fromkeys(("xlsx", "xls", "xlsm", "ods", "numbers"), ("a workbook", "save it as CSV")),
     **dict.fromkeys(("arrow", "feather", "orc", "avro"), ("a table of columns", "save it as Parquet")),
@@ -48,6 +51,6 @@ def is_table(path: Path) -> bool:
 def check_format(path: Path) -> None:
     """Raise UserError for a file of a kind that no table is read of; it is not opened."""
     if path.is_dir():
-        raise UserError(f"{path} is a folder, but a table is a file")
+        raise UserError(f"{path} is a folder, but a table is a file: name the one in it, {path / 'NAME.csv'}")
     if (kind := NOT_READ.get(ending(path))) is not None and "." in path.name:
         raise UserError(f"{path} is {kind[0]}: {kind[1]}; tables are .tsv, .csv, .json, .jsonl or .parquet files")

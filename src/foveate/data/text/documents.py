@@ -269,7 +269,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     files = files_below(path, TEXTS)
     if not files:
-        raise UserError(f"the folder {path} holds no .txt file")
+        raise UserError(f"the folder {path} holds no .txt file, and no table such as texts.jsonl right in it")
     return files
 
 

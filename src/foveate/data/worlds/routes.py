@@ -43,6 +43,8 @@ def read_routes(paths: Paths, leave_out: Sequence[str] = (), only: Sequence[str]
     paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"routes are one file, JSON or XML; {len(paths)} were given")
+    if paths[0].is_dir():
+        raise UserError(f"{paths[0]} is a folder: name the file of routes in it, such as {paths[0] / 'routes.json'}")
     try:
         reader = _of_json if paths[0].suffix.lower() == ".json" else _of_xml
         maps, found, without = cache(read_map), [], 0

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from foveate.data.layout import parts_to_learn
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.pretrained import locate
@@ -71,7 +70,7 @@ def _examples(task: Task, recipe: Recipe) -> Iterable[Any]:
     if not chosen.data:
         return ()
     data, validation = (local_paths(paths, task.name) for paths in (chosen.data, chosen.validation))
-    data, _ = parts_to_learn(data, validation, task.all_layouts)
+    data, _ = task.parts_to_learn(data, validation)
     return task.read_files(data, recipe)
 
 
