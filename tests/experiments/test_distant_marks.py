@@ -42,10 +42,8 @@ def test_two_marks_at_their_distance_and_whether_their_colours_are_the_same() ->
 def test_what_a_place_of_the_last_feature_map_sees(stages: int) -> None:
     model = models.create("cnn-tiny", classes=2, blocks=(1,) * stages, widths=(4,) * stages).eval()
     picture = torch.rand(1, 3, 48, 48, requires_grad=True)
-    grid = model.grid(picture)
-    # The largest gradient of several draws: pooling passes that of one pixel of four alone.
     seen = torch.zeros(48)
-    for _ in range(30):
+    for _ in range(30):  # pooling passes the gradient of one pixel of four alone
         picture.data.uniform_()
         grid = model.grid(picture)
         (gradient,) = torch.autograd.grad(grid[0, :, grid.shape[2] // 2, grid.shape[3] // 2].square().sum(), picture)
