@@ -76,12 +76,16 @@ def run(options: DistantMarks, console: Console) -> Comparison:
     at_least(2, "colours", options.colours)
     at_least(MARK, "distances", options.distances[0])
     if options.distances[-1] > options.side - MARK:
-        raise UserError(f"distances reach {options.distances[-1]}, but in {options.side} pixels there is no room for it")
+        raise UserError(
+            f"distances reach {options.distances[-1]}, but in {options.side} pixels there is no room for it"
+        )
     results, parameters = [], {}
     for name in MODELS:
         model = _train(options, name)
         parameters[name] = sum(part.numel() for part in model.parameters())
-        results += [ComparedMarks(name, distance, _accuracy(options, model, distance)) for distance in options.distances]
+        results += [
+            ComparedMarks(name, distance, _accuracy(options, model, distance)) for distance in options.distances
+        ]
         console.print(f"{name}: {', '.join(f'{one.accuracy:.1f}' for one in results[-len(options.distances) :])}")
     return _report(options, results, parameters)
 
@@ -168,8 +172,8 @@ def _report(options: DistantMarks, results: list[ComparedMarks], parameters: dic
     legend_below(figure, axes, 2)
     counts = ", ".join(f"{name} {count:,}" for name, count in parameters.items())
     note = (
-        f"Per cent of {options.tested:,} pictures of {options.side} x {options.side} pixels at each distance; chance is "
-        f"50. A place of the last feature map sees {reach(3)} pixels in a row after 3 stages, {reach(5)} after 5. "
+        f"Per cent of {options.tested:,} pictures of {options.side} x {options.side} pixels at each distance; chance "
+        f"is 50. A place of the last feature map sees {reach(3)} pixels in a row after 3 stages, {reach(5)} after 5. "
         f"Self-attention follows the second stage. {options.steps} steps of {options.batch} pictures. "
         f"Parameters: {counts}."
     )

@@ -52,12 +52,24 @@ def test_equal_texts_have_no_difference(inputs) -> None:
     assert float(difference.abs().max()) == 0
 
 
-@pytest.mark.parametrize("compare", ["features", "biaffine"])
+@pytest.mark.parametrize("compare", ["features", "biaffine", "cosine"])
 def test_each_source_beside_another_target_too(compare: str, inputs) -> None:
     model, others = siamese(compare=compare), torch.tensor([1, 0])
     crossed = {name: value[others] if name.startswith("target") else value for name, value in inputs.items()}
     expected = torch.cat([model(**inputs).logits, model(**crossed).logits], 1)
     torch.testing.assert_close(model(**inputs, others=others).logits, expected)
+
+
+def test_a_bag_of_words_reads_no_order_and_looks_at_words(inputs) -> None:
+    model = siamese(cell="none", compare="cosine")
+    shuffled = inputs | {"source": torch.tensor([[7, 2, 5, 4, 6], [2, 8, 0, 0, 0]])}
+    with torch.no_grad(), look(model) as sight:
+        logits = model(**inputs).logits
+    torch.testing.assert_close(model(**shuffled).logits, logits)
+    assert [sight[site].weights().shape for site in sight.sites] == [(2, 1, 1, 5), (2, 1, 1, 4)]
+    same = {f"{side}{part}": inputs[f"source{part}"] for side in ("source", "target") for part in ("", "_lengths")}
+    yes = model.compare.scale + model.compare.bias  # a cosine of 1
+    torch.testing.assert_close(model(**same).logits[:, 0], torch.stack([0 * yes, yes]).expand(2, 2))
 
 
 def test_one_encoder_needs_one_vocabulary() -> None:
