@@ -16,7 +16,7 @@ import pytest
 from foveate.contracts import IGNORE, World
 from foveate.data.sources import open_source
 from foveate.data.worlds.maps import FORWARD, LEFT, RIGHT, STOP, MapWorld, Sights, actions_between, make_map, read_map
-from foveate.data.worlds.routes import chained, mirrored, read_routes, words_of
+from foveate.data.worlds.routes import mirrored, read_routes, words_of
 from foveate.errors import UserError
 from foveate.forms.processor import Processor
 from foveate.forms.walks import MapActions
@@ -148,21 +148,6 @@ def test_invalid_paths(file, path, complaint) -> None:
     file.write_text(json.dumps([{"instruction": "go", "map": "maps/map-t.xml", "path": path}]))
     with pytest.raises(UserError, match=complaint):
         read_routes([file])
-
-
-def test_routes_that_follow_each_other_make_paragraphs(file) -> None:
-    """Every chain goes on where the route before ended, on one map, with the instructions in that order."""
-    parts = {"turn": [[2, 2, 0], [2, 2, 90]], "back": [[2, 2, 90], [2, 2, 0]], "stand": [[2, 1, 0]]}
-    routes = [{"instruction": text, "map": "maps/map-t.xml", "path": path} for text, path in parts.items()]
-    file.write_text(json.dumps(routes))
-    found = chained(read_routes([file]), 20, 1)
-    assert len(found) == 20
-    for route in found:
-        texts = route.instruction.split()
-        assert 2 <= len(texts) <= 6
-        assert route.path[0] == tuple(parts[texts[0]][0])
-        assert route.path == (route.path[0], *(tuple(parts[text][-1]) for text in texts if text != "stand"))
-    assert list(chained(read_routes([file]), 20, 1)) == list(found)
 
 
 def test_several_files_are_one_set_of_routes(file, tmp_path) -> None:

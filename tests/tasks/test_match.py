@@ -72,7 +72,7 @@ def test_measures_beside_rules(matcher: Matcher, tmp_path: Path) -> None:
     path.write_text("".join(f"{source}\t{target}\n" for source, target in dict.fromkeys(words.pairs(60, 9))))
     found = matcher.evaluate([path], NoOptions(), Console(file=StringIO()))
     assert [row[0] for row in found.rows] == [
-        "siamese-attentive",
+        "siamese-bag",
         "length ratio",
         "shared letter triples",
         "cosine of TF-IDF",
@@ -133,7 +133,7 @@ def test_a_page_of_both_texts(matcher: Matcher, tmp_path: Path) -> None:
         f"{reader}#2": (["query"], ["chat", "¶"]),
     }
     probability = matcher.run("small red cat\tchat").probability
-    assert seen.notes[:2] == [f"siamese-attentive from {tmp_path}", f"Do they belong together? {probability:.4f}"]
+    assert seen.notes[:2] == [f"siamese-bag from {tmp_path}", f"Do they belong together? {probability:.4f}"]
     seen.document()
     with pytest.raises(UserError, match="the pair has 4 tokens, but the limit is 3"):
         open_model(tmp_path).look("small red cat\tchat", 3)
@@ -149,7 +149,7 @@ def test_a_model_that_does_not_attend_gives_none(tmp_path: Path) -> None:
     acceptor = learn(settings, words.splits(), Console(file=StringIO()))
     assert acceptor.picture(acceptor.run("red cat\trouge chat")) is None
     with pytest.raises(
-        UserError, match=r"siamese-acceptor from .* does not attend: there is nothing to see; .* siamese-attentive$"
+        UserError, match=r"siamese-acceptor from .* does not attend: there is nothing to see; .* siamese-attentive, siamese-bag$"
     ):
         open_model(tmp_path).look("red cat\trouge chat", 10)
 

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from foveate.data.dataset import Dataset
-from foveate.data.worlds.routes import chained, mirrored, read_routes
+from foveate.data.worlds.routes import mirrored, read_routes
 from foveate.decoding.ensemble import Ensemble
 from foveate.errors import UserError
 from foveate.forms.walks import MapActions, MapOptions
@@ -29,21 +29,15 @@ class Routes(FileExamples):
     mirror: bool = False
     """Learn from each route in a mirror too: left and right exchanged on the map, in the path, and as words of the
     instruction, which must be English."""
-    chain: float = 0.0
-    """Learn from paragraphs too, made of routes that begin where another one ends: this many for each route, drawn anew
-    from the seed of the training."""
 
 
 class WalkSkill(Skill):
     """A walker in use: it learns from mirrored routes too, and is measured on maps of its own."""
 
     def batches(self, train: Dataset[Any]) -> Batches:
-        examples = self.recipe.examples
-        routes = [*train, *(mirrored(train) if examples.mirror else ())]
-        if examples.chain:
-            whole = Dataset(train.name, routes, train.unit)
-            routes += chained(whole, round(examples.chain * len(routes)), self.recipe.training.seed)
-        return super().batches(Dataset(train.name, routes, train.unit))
+        if not self.recipe.examples.mirror:
+            return super().batches(train)
+        return super().batches(Dataset(train.name, [*train, *mirrored(train)], train.unit))
 
     def _in_use(self, count: int, options: Any) -> nn.Module:
         """The model, or the ensemble that the options name."""

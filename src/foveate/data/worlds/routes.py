@@ -1,6 +1,5 @@
 """Instructions with the paths that follow them on a map, and how they become tensors."""
 
-import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -98,28 +97,6 @@ def mirrored(routes: Dataset[Route]) -> Dataset[Route]:
     ]
     return Dataset(f"{routes.name}, mirrored", found, routes.unit)
 
-
-def chained(routes: Dataset[Route], count: int, seed: int) -> Dataset[Route]:
-    """This many paragraphs, each of two to six routes that begin where the one before ends: their instructions follow
-    each other. Fewer where many routes lead to where none begins."""
-    begins: dict[tuple[int, Pose], list[Route]] = {}
-    for route in routes:
-        begins.setdefault((id(route.walk_map), route.path[0]), []).append(route)
-    drawn, found = random.Random(seed), []
-    for _ in range(count):
-        chain = [routes[drawn.randrange(len(routes))]]
-        for _ in range(drawn.randint(1, LONGEST_CHAIN - 1)):
-            if following := begins.get((id(chain[-1].walk_map), chain[-1].path[-1])):
-                chain.append(drawn.choice(following))
-        if len(chain) > 1:
-            path = [chain[0].path[0], *(pose for route in chain for pose in route.path[1:])]
-            text = " ".join(route.instruction for route in chain)
-            found.append(Route(f"{chain[0].place} and on", text, chain[0].walk_map, tuple(path)))
-    return Dataset(f"{routes.name}, chained", found, routes.unit)
-
-
-LONGEST_CHAIN = 6
-"""Routes that are put together at most."""
 
 _EXCHANGED = {"left": "right", "right": "left", "lefts": "rights", "rights": "lefts"}
 
