@@ -22,7 +22,7 @@ from foveate.tasks.viewers import open_model
 def recipe(out: Path, **changes) -> Recipe:
     settings = {"steps": 90, "learning_rate": 1e-2, "schedule": "linear", "warmup": 10, "average": 1, "device": "cpu"}
     settings |= {"vocabulary": 120, "batch": 256, "validation_examples": 20}
-    settings |= {"architecture": {"width": 32, "embedding": 24, "dropout": 0.0}}
+    settings |= {"architecture": {"width": 32, "dropout": 0.0}}
     return foveate.recipe("match", out=out, **{**settings, **changes})
 
 
@@ -158,7 +158,7 @@ def test_an_encoder_for_each_language(tmp_path: Path) -> None:
     text = {"vocabulary": 60, "batch": 512, "shared": False}
     with pytest.raises(UserError, match=r"needs one vocabulary: share it, or set --architecture\.no-one-encoder"):
         Lesson(tasks.find_task("match"), recipe(tmp_path / "one", **text)).check()
-    sizes, told = {"width": 8, "embedding": 8, "one_encoder": False}, StringIO()
+    sizes, told = {"width": 8, "one_encoder": False}, StringIO()
     settings = recipe(tmp_path / "two", **text, architecture=sizes, steps=1)
     found = learn(settings, words.splits(), Console(file=told, width=200))
     sides = [len(side) for side in found.processor.reads.tokenizers]

@@ -35,7 +35,7 @@ class SiameseConfig:
     """Width of the word embeddings."""
     width: int = 256
     """Width C of the recurrent states; a bidirectional layer gives half to each direction. Of a bag of words, the width
-    of the word embeddings, whatever `embedding` says."""
+    of the word embeddings."""
     layers: int = 1
     """Recurrent layers."""
     cell: Literal["lstm", "gru", "vanilla", "none"] = "gru"
@@ -67,6 +67,8 @@ class Siamese(nn.Module):
                 f"one encoder for both texts needs one vocabulary, but theirs have {config.src_vocab} and "
                 f"{config.tgt_vocab} entries; share it, or set one_encoder to false"
             )
+        if config.cell == "none" and config.pooling == "last":
+            raise UserError("a bag of words has no last state: pooling is mean or attention where cell is none")
         self.config = config
         self.source_encoder = _encoder(config, config.src_vocab)
         self.target_encoder = self.source_encoder if config.one_encoder else _encoder(config, config.tgt_vocab)
