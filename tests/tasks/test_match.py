@@ -149,7 +149,8 @@ def test_a_model_that_does_not_attend_gives_none(tmp_path: Path) -> None:
     acceptor = learn(settings, words.splits(), Console(file=StringIO()))
     assert acceptor.picture(acceptor.run("red cat\trouge chat")) is None
     with pytest.raises(
-        UserError, match=r"siamese-acceptor from .* does not attend: there is nothing to see; .* siamese-attentive, siamese-bag$"
+        UserError,
+        match=r"siamese-acceptor from .* does not attend: there is nothing to see; .* siamese-attentive, siamese-bag$",
     ):
         open_model(tmp_path).look("red cat\trouge chat", 10)
 
