@@ -7,6 +7,7 @@ A bag of words reads no order: whether texts translate each other, words tell wi
 those of latent semantic analysis are counted.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -73,14 +74,12 @@ class Siamese(nn.Module):
         self.source_encoder = _encoder(config, config.src_vocab)
         self.target_encoder = self.source_encoder if config.one_encoder else _encoder(config, config.tgt_vocab)
         self.dropout = Dropout(config.dropout)
-        width = config.width
-        self.compare = (
-            ByFeatures(config)
-            if config.compare == "features"
-            else ByCosine()
-            if config.compare == "cosine"
-            else nn.Bilinear(width, width, 2)
-        )
+        comparisons: dict[str, Callable[[], nn.Module]] = {
+            "features": lambda: ByFeatures(config),
+            "biaffine": lambda: nn.Bilinear(config.width, config.width, 2),
+            "cosine": ByCosine,
+        }
+        self.compare = comparisons[config.compare]()
 
     def forward(
         self,
