@@ -90,6 +90,7 @@ ALONE = {
         "decoding/ranking.py",
         "decoding/sampling.py",
         "decoding/acting.py",
+        "decoding/ensemble.py",
         "decoding/unmasking.py",
         "training/objectives/ctc.py",
         "training/objectives/set_matching.py",

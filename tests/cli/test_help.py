@@ -262,7 +262,7 @@ def test_models_at_a_glance(capsys: pytest.CaptureFixture, monkeypatch: pytest.M
     assert [line.split()[0] for line in lines[1 : len(TASKS) + 1]] == list(TASKS)
     assert len(lines) < 40
     assert max(map(len, lines)) <= 80
-    assert next(line for line in lines if line.startswith("match ")).split() == ["match", "2", "1.5M-1.6M", "siamese"]
+    assert next(line for line in lines if line.startswith("match ")).split() == ["match", "3", "1.5M-2.2M", "siamese"]
     assert told(capsys, "models", "siamese").startswith("siamese: foveate train match\n")
     assert "  bert-tiny " in (one := told(capsys, "models", "bert-tiny"))
     assert "train classify | tag" in one

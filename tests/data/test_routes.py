@@ -150,6 +150,15 @@ def test_invalid_paths(file, path, complaint) -> None:
         read_routes([file])
 
 
+def test_several_files_are_one_set_of_routes(file, tmp_path) -> None:
+    file.write_text(json.dumps([{"instruction": "go", "map": "maps/map-t.xml", "path": PATH}]))
+    found = read_routes([file, file])
+    assert found.name == f"{file.name}, {file.name}"
+    assert len(found) == 2
+    with pytest.raises(UserError, match="no file has no routes"):
+        read_routes([])
+
+
 def test_an_invalid_path_among_others_is_left_out(file) -> None:
     routes = [{"instruction": "go", "map": "maps/map-t.xml", "path": path} for path in (PATH, [[2, 2, 0], [1, 1, 0]])]
     file.write_text(json.dumps(routes))

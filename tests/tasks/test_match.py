@@ -22,7 +22,7 @@ from foveate.tasks.viewers import open_model
 def recipe(out: Path, **changes) -> Recipe:
     settings = {"steps": 90, "learning_rate": 1e-2, "schedule": "linear", "warmup": 10, "average": 1, "device": "cpu"}
     settings |= {"vocabulary": 120, "batch": 256, "validation_examples": 20}
-    settings |= {"architecture": {"width": 32, "embedding": 24, "dropout": 0.0}}
+    settings |= {"architecture": {"width": 32, "dropout": 0.0}}
     return foveate.recipe("match", out=out, **{**settings, **changes})
 
 
@@ -72,7 +72,7 @@ def test_measures_beside_rules(matcher: Matcher, tmp_path: Path) -> None:
     path.write_text("".join(f"{source}\t{target}\n" for source, target in dict.fromkeys(words.pairs(60, 9))))
     found = matcher.evaluate([path], NoOptions(), Console(file=StringIO()))
     assert [row[0] for row in found.rows] == [
-        "siamese-attentive",
+        "siamese-bag",
         "length ratio",
         "shared letter triples",
         "cosine of TF-IDF",
@@ -133,7 +133,7 @@ def test_a_page_of_both_texts(matcher: Matcher, tmp_path: Path) -> None:
         f"{reader}#2": (["query"], ["chat", "¶"]),
     }
     probability = matcher.run("small red cat\tchat").probability
-    assert seen.notes[:2] == [f"siamese-attentive from {tmp_path}", f"Do they belong together? {probability:.4f}"]
+    assert seen.notes[:2] == [f"siamese-bag from {tmp_path}", f"Do they belong together? {probability:.4f}"]
     seen.document()
     with pytest.raises(UserError, match="the pair has 4 tokens, but the limit is 3"):
         open_model(tmp_path).look("small red cat\tchat", 3)
@@ -149,7 +149,8 @@ def test_a_model_that_does_not_attend_gives_none(tmp_path: Path) -> None:
     acceptor = learn(settings, words.splits(), Console(file=StringIO()))
     assert acceptor.picture(acceptor.run("red cat\trouge chat")) is None
     with pytest.raises(
-        UserError, match=r"siamese-acceptor from .* does not attend: there is nothing to see; .* siamese-attentive$"
+        UserError,
+        match=r"siamese-acceptor from .* does not attend: there is nothing to see; .* siamese-attentive, siamese-bag$",
     ):
         open_model(tmp_path).look("red cat\trouge chat", 10)
 
@@ -158,7 +159,7 @@ def test_an_encoder_for_each_language(tmp_path: Path) -> None:
     text = {"vocabulary": 60, "batch": 512, "shared": False}
     with pytest.raises(UserError, match=r"needs one vocabulary: share it, or set --architecture\.no-one-encoder"):
         Lesson(tasks.find_task("match"), recipe(tmp_path / "one", **text)).check()
-    sizes, told = {"width": 8, "embedding": 8, "one_encoder": False}, StringIO()
+    sizes, told = {"width": 8, "one_encoder": False}, StringIO()
     settings = recipe(tmp_path / "two", **text, architecture=sizes, steps=1)
     found = learn(settings, words.splits(), Console(file=told, width=200))
     sides = [len(side) for side in found.processor.reads.tokenizers]

@@ -1,6 +1,7 @@
 """Walking from end to end: trained, saved, loaded, used, measured."""
 
 import json
+import shutil
 from io import StringIO
 from pathlib import Path
 
@@ -175,3 +176,27 @@ def test_bad_input(folder: Path, map_file: Path, flags, complaint, capsys) -> No
         main(["run", str(folder), "left", *(str(map_file) if flag == "MAP" else flag for flag in flags)])
     assert ended.value.code == 2
     assert complaint in capsys.readouterr().err
+
+
+def test_an_ensemble_gives_actions_their_mean_probability(folder: Path, map_file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    walker = foveate.load(folder)
+    changed = foveate.load(other)
+    with torch.no_grad():
+        changed.model.output.weight.mul_(0.1)  # so that it is less sure
+    changed.save(other)
+
+    def probability(own: Path, *others: Path) -> float:
+        options = WalkOptions(map_file, "0,1,0", ensemble=others)
+        (answer,) = foveate.load(own).answer(["stay"], options)
+        assert answer.names == ["stop"]
+        return answer.probability
+
+    together = probability(folder, other)
+    assert together == pytest.approx((probability(folder) + probability(other)) / 2, abs=1e-5)
+    assert probability(other, folder) == pytest.approx(together, abs=1e-5)
+    changed.processor.reads.words = ("another", *walker.processor.reads.words[1:])
+    changed.save(other)
+    with pytest.raises(UserError, match="did not learn from the same routes"):
+        probability(folder, other)

@@ -57,6 +57,10 @@ COMPARISONS = {
         "foveate.experiments.vit_choices",
         "a vision Transformer's patches, width, depth, heads, positions and pooling, one changed at a time",
     ),
+    "distant-marks": (
+        "foveate.experiments.distant_marks",
+        "a CNN with and without self-attention: have two marks the same colour, by the distance between them",
+    ),
     "vision-compute": (
         "foveate.experiments.vision_compute",
         "vision Transformers, hybrids and residual networks at equal training FLOPs",

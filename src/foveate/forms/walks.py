@@ -47,6 +47,8 @@ class WalkOptions:
     """Where to start: x,y,heading, such as 3,5,180 (0 up, 90 right, 180 down, 270 left)."""
     width: int = 1
     """Width of the beam search; 1 is greedy search."""
+    ensemble: tuple[Path, ...] = ()
+    """Runs that walk with this one: each action has the mean of the probabilities that all of them give it."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
@@ -73,6 +75,8 @@ class MapOptions:
     """Names of the maps whose routes count; by default those that were left out in training, or all."""
     width: int = 1
     """Width of the beam search; 1 is greedy search."""
+    ensemble: tuple[Path, ...] = ()
+    """Runs that walk with this one: each action has the mean of the probabilities that all of them give it."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""

@@ -74,6 +74,7 @@ RULES = (
         IdleRule(name, "score", idle=("none",))
         for name in ("select", "score_from", "input_feeding", "window", "gate", "coverage")
     ),
+    *(IdleRule(name, "cell", idle=("none",)) for name in ("embedding", "layers", "bidirectional")),
     IdleRule("input_feeding", "score_from", idle=("before",)),
     IdleRule("maxout", "score", idle=("none",)),
     *(IdleRule(name, "select", idle=("soft", "monotonic")) for name in ("samples", "mean_share")),

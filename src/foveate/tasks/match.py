@@ -75,7 +75,7 @@ TASK = Task(
     layout="Your own text: two line-aligned files, or one with source<TAB>target on each line, plain or .gz; or "
     "folders of programs' translations (.mo, .po), such as /usr/share/locale.",
     examples=PairExamples(batch=1024, validation_examples=500),
-    model="siamese-attentive",
+    model="siamese-bag",
     training=Training(usual_epochs=5, learning_rate=2e-3, schedule="cosine", usual_warmup=200, validate_every=250),
     start=PairRun(),
     unit="pairs",

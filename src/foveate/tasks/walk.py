@@ -5,8 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from foveate.data.dataset import Dataset
 from foveate.data.worlds.routes import mirrored, read_routes
+from foveate.decoding.ensemble import Ensemble
+from foveate.errors import UserError
 from foveate.forms.walks import MapActions, MapOptions
 from foveate.forms.world import Directions
 from foveate.tasks.recipe import FileExamples
@@ -34,6 +38,19 @@ class WalkSkill(Skill):
         if not self.recipe.examples.mirror:
             return super().batches(train)
         return super().batches(Dataset(train.name, [*train, *mirrored(train)], train.unit))
+
+    def _in_use(self, count: int, options: Any) -> nn.Module:
+        """The model, or the ensemble that the options name."""
+        own = super()._in_use(count, options)
+        if not options.ensemble:
+            return own
+        from foveate.tasks.loading import load  # which knows all tasks
+
+        others = [load(folder, str(self.device)) for folder in options.ensemble]
+        for folder, other in zip(options.ensemble, others, strict=True):
+            if other.processor != self.processor:
+                raise UserError(f"--ensemble: {folder} did not learn from the same routes as {self.folder}")
+        return Ensemble([own, *(other.model for other in others)])
 
     def test_examples(self, data: Sequence[Path], options: MapOptions) -> Dataset[Any]:
         """A user's routes, by default those on the maps that were left out in training."""

@@ -16,6 +16,11 @@ def siamese(**changes) -> nn.Module:
     return foveate.create("siamese-attentive", **{**SIZES, **changes}).eval()
 
 
+def bag(**changes) -> nn.Module:
+    torch.manual_seed(7)
+    return foveate.create("siamese-bag", src_vocab=31, tgt_vocab=31, width=12, dropout=0.0, **changes).eval()
+
+
 @pytest.fixture
 def inputs() -> dict[str, Tensor]:
     """Two pairs: of 5 and 3 tokens, and of 2 and 4."""
@@ -52,7 +57,7 @@ def test_equal_texts_have_no_difference(inputs) -> None:
     assert float(difference.abs().max()) == 0
 
 
-@pytest.mark.parametrize("compare", ["features", "biaffine"])
+@pytest.mark.parametrize("compare", ["features", "biaffine", "cosine"])
 def test_each_source_beside_another_target_too(compare: str, inputs) -> None:
     model, others = siamese(compare=compare), torch.tensor([1, 0])
     crossed = {name: value[others] if name.startswith("target") else value for name, value in inputs.items()}
@@ -60,9 +65,26 @@ def test_each_source_beside_another_target_too(compare: str, inputs) -> None:
     torch.testing.assert_close(model(**inputs, others=others).logits, expected)
 
 
+def test_a_bag_of_words_reads_no_order_and_looks_at_words(inputs) -> None:
+    model = bag()
+    shuffled = inputs | {"source": torch.tensor([[7, 2, 5, 4, 6], [2, 8, 0, 0, 0]])}
+    with torch.no_grad(), look(model) as sight:
+        logits = model(**inputs).logits
+    torch.testing.assert_close(model(**shuffled).logits, logits)
+    assert [sight[site].weights().shape for site in sight.sites] == [(2, 1, 1, 5), (2, 1, 1, 4)]
+    same = {f"{side}{part}": inputs[f"source{part}"] for side in ("source", "target") for part in ("", "_lengths")}
+    yes = model.compare.scale + model.compare.bias  # a cosine of 1
+    torch.testing.assert_close(model(**same).logits[:, 0], torch.stack([0 * yes, yes]).expand(2, 2))
+
+
 def test_one_encoder_needs_one_vocabulary() -> None:
     with pytest.raises(UserError, match="one vocabulary, but theirs have 31 and 29 entries"):
         siamese(tgt_vocab=29)
+
+
+def test_a_bag_of_words_has_no_last_state() -> None:
+    with pytest.raises(UserError, match="a bag of words has no last state"):
+        bag(pooling="last")
 
 
 def test_where_it_looks(inputs) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -34,46 +34,54 @@ class Route:
 
 
 def read_routes(paths: Paths, leave_out: Sequence[str] = (), only: Sequence[str] = ()) -> Dataset[Route]:
-    """Routes of one file: JSON, a list of {"instruction": text, "map": file, "path": [[x, y, heading], ...]}, or XML as
+    """Routes of files: JSON, a list of {"instruction": text, "map": file, "path": [[x, y, heading], ...]}, or XML as
     the SAIL corpus has it, with `maps/map-NAME.xml` beside it.
 
     `leave_out` and `only` choose by names of maps. A path without any heading, or that no actions lead through, is left
     out; a first pose without a heading is skipped. Raises UserError for anything else.
     """
     paths = as_paths(paths)
-    if len(paths) != 1:
-        raise UserError(f"routes are one file, JSON or XML; {len(paths)} were given")
-    if paths[0].is_dir():
-        raise UserError(f"{paths[0]} is a folder: name the file of routes in it, such as {paths[0] / 'routes.json'}")
-    try:
-        reader = _of_json if paths[0].suffix.lower() == ".json" else _of_xml
-        maps, found, without = cache(read_map), [], 0
-        problems: list[UserError] = []
-        for place, instruction, map_path, path in reader(paths[0]):
-            walk_map = maps(map_path)
+    maps, found, without = cache(read_map), [], 0
+    problems: list[UserError] = []
+    for file in paths:
+        for place, instruction, walk_map, poses in _rows(file, maps):
             if walk_map.name in leave_out or (only and walk_map.name not in only):
                 continue
-            poses = [pose for number, pose in enumerate(path) if number or pose[2] != -1]
             without += not poses
             try:
                 if poses:
                     found.append(Route(place, instruction, walk_map, _checked(place, poses, walk_map)))
             except UserError as error:
                 problems.append(error)
-    except (KeyError, ValueError, TypeError, IndexError) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{paths[0]} has no routes: {error or type(error).__name__}") from None
-    except OSError as error:
-        raise UserError(f"cannot read {paths[0]}: {error.strerror}") from None
     if problems and not found:
         raise problems[0]
+    names = ", ".join(file.name for file in paths)
     if not found:
-        raise UserError(f"{paths[0]} has no routes" + (" on these maps" if leave_out or only else ""))
+        raise UserError(f"{names or 'no file'} has no routes" + (" on these maps" if leave_out or only else ""))
     notes: list[Note] = [_count_by_map]
     notes += [f"{without} without a heading left out"] * bool(without)
     notes += [f"{len(problems)} left out, the first because of {problems[0]}"] if problems else []
-    return Dataset(paths[0].name, found, "routes", notes)
+    return Dataset(names, found, "routes", notes)
+
+
+def _rows(file: Path, maps: Callable[[Path], WalkMap]) -> Iterator[tuple[str, str, WalkMap, list[Any]]]:
+    """The place, instruction, map and poses of each route of a file, without a first pose that has no heading.
+
+    Raises UserError for a file without routes.
+    """
+    if file.is_dir():
+        raise UserError(f"{file} is a folder: name the file of routes in it, such as {file / 'routes.json'}")
+    reader = _of_json if file.suffix.lower() == ".json" else _of_xml
+    try:
+        for place, instruction, map_path, path in reader(file):
+            poses = [pose for number, pose in enumerate(path) if number or pose[2] != -1]
+            yield place, instruction, maps(map_path), poses
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{file} has no routes: {error or type(error).__name__}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {file}: {error.strerror}") from None
 
 
 def mirrored(routes: Dataset[Route]) -> Dataset[Route]:

@@ -236,8 +236,9 @@ FAMILIES = (
         {
             "siamese-acceptor": (1_551_106, "LSTM, compares the last states (Mueller and Thyagarajan 2016)"),
             "siamese-attentive": (1_485_826, "Bidirectional GRU, a learned query attends, compares what it finds"),
+            "siamese-bag": (2_179_842, "Word vectors, a learned query attends, compares the cosine of what it finds"),
         },
-        attending=("siamese-attentive",),
+        attending=("siamese-attentive", "siamese-bag"),
     ),
     Family(
         "smollm3",
