@@ -2,13 +2,14 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from foveate.accelerator import read_numbers
-from foveate.contracts import Batch
+from foveate.contracts import Batch, Output
 from foveate.errors import UserError
 from foveate.finite import NotFinite
 from foveate.training.compilation import compiled_forward
@@ -53,7 +54,9 @@ class Updater:
         )
         if settings.recompute:
             recompute_blocks(self.placement.working)
-        self.forward = compiled_forward(self.placement, self.processes) if settings.compile else self.placement
+        self.forward: Callable[..., Output] = self.placement
+        if settings.compile:
+            self.forward = compiled_forward(self.placement, self.processes)
         self.placement.average = MovingAverage(settings.ema) if settings.ema else None
         self.objective = objective
         self.settings = settings
