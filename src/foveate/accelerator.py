@@ -78,16 +78,20 @@ def multiplies_bfloat16(device: torch.device) -> bool:
 
 
 @cache
-def compiles_attention(kind: str) -> bool:
-    """Returns whether PyTorch compiles FlexAttention for a type of devices, backward pass included: it tries to compile
-    something, for which a machine may lack the compiler, or a device the age."""
-    if kind not in ("cuda", "xpu") or find_spec("triton") is None:
-        return False
+def compiles(kind: str) -> bool:
+    """Returns whether PyTorch compiles for a type of devices: it tries to compile something, for which a machine may
+    lack the compiler, or a device the age."""
     try:
         torch.compile(lambda x: x + 1)(torch.zeros(8, device=kind))
     except Exception:
         return False
     return True
+
+
+@torch.compiler.assume_constant_result
+def compiles_attention(kind: str) -> bool:
+    """Returns whether PyTorch compiles FlexAttention for a type of devices, backward pass included."""
+    return kind in ("cuda", "xpu") and find_spec("triton") is not None and compiles(kind)
 
 
 def has_fused_optimizers(device: torch.device) -> bool:

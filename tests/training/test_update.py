@@ -1,5 +1,7 @@
 """One step of training, and the optimizer's choice of what decays."""
 
+import subprocess
+import sys
 from copy import deepcopy
 from typing import Any
 
@@ -91,6 +93,38 @@ def test_blocks_that_are_computed_again_keep_less_and_change_nothing(preset: str
         assert float(copy(**inputs).logits.abs().max()) == 0
     with pytest.raises(UserError, match="no blocks that could be computed again: leave recompute out"):
         Updater(TinyModel(), CrossEntropy(0.1), Training(device="cpu", recompute=True))
+
+
+def test_a_compiled_training_has_the_same_losses() -> None:
+    """Traced as a whole, once for all lengths. In a process of its own, since checked shapes cannot be compiled."""
+    code = """if True:
+        import foveate, torch
+        from functools import partial
+        from foveate.contracts import label_batch
+        from foveate.training import CrossEntropy, Training, compilation
+        from foveate.training.update import Updater
+        torch.compile = partial(torch.compile, backend="eager", fullgraph=True)
+        compilation.compiles = lambda kind: True
+        torch._dynamo.config.error_on_recompile = True
+        losses = []
+        for chosen in (False, True):
+            torch.manual_seed(3)
+            sizes = dict(layers=1, width=16, heads=2, feedforward=24, dropout=0.0)
+            model = foveate.create("gpt-tiny", vocabulary=11, **sizes).train()
+            update = Updater(model, CrossEntropy(0.1), Training(device="cpu", precision="float32", compile=chosen))
+            words = [torch.randint(11, size) for size in ((3, 33), (5, 47))]
+            batches = [label_batch({"tokens": tokens}, tokens, "words") for tokens in words]
+            losses.append([update([batch], 0.01, 1).sums["loss"] for batch in batches])
+        torch.testing.assert_close(*map(torch.tensor, losses), atol=0, rtol=1e-5)
+    """
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_training_without_a_compiler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foveate.training.compilation.compiles", lambda kind: False)
+    with pytest.raises(UserError, match=r"no compiler for the device cpu: install g\+\+.*, or leave compile out"):
+        Updater(TinyModel(), CrossEntropy(), Training(device="cpu", compile=True))
 
 
 def test_clipping_by_hand():

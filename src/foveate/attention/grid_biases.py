@@ -66,7 +66,7 @@ class RelativeGridPosition(_OfGrids, PositionalBias):
         down = queries // self.queries[1] - keys // self.keys[1]
         along = queries % self.queries[1] - keys % self.keys[1]
         down, along = (offset.clamp(-self.radius, self.radius) + self.radius for offset in (down, along))
-        return self.table.T[heads][..., down * (2 * self.radius + 1) + along]
+        return self.table.T[heads, down * (2 * self.radius + 1) + along]
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.table,)
@@ -79,10 +79,12 @@ class RelativePatchPosition(RelativeGridPosition):
     """The same for places behind class tokens: three more rows are those from a token to a place, from a place to a
     token and between tokens (BEiT, Bao et al. 2022, https://arxiv.org/abs/2106.08254).
 
-    The table is learned for grids of `radius + 1` rows and columns; for others it is interpolated.
+    The table is learned for grids of `radius + 1` rows and columns; `with_grids` interpolates it for others.
     """
 
     more_rows: ClassVar[int] = 3
+    resized: Tensor | None = None
+    """The table for grids of another size."""
 
     def __init__(self, heads: int, radius: int, tokens: int = 1) -> None:
         super().__init__(heads, radius)
@@ -97,16 +99,19 @@ class RelativePatchPosition(RelativeGridPosition):
         first, second = mine < 0, others < 0
         places = torch.where(first, count, places)
         places = torch.where(second, torch.where(first, count + 2, count + 1), places)
-        return self._table_of(height, width).T[heads][..., places]
+        return self.tensors()[0].T[heads, places]
 
-    def _table_of(self, height: int, width: int) -> Float[Tensor, "N H"]:
-        side = self.radius + 1
-        if (height, width) == (side, side):
-            return self.table
-        offsets = self.table[:-3].T.unflatten(1, (2 * side - 1, 2 * side - 1))[None]
-        size = 2 * height - 1, 2 * width - 1
-        resized = F.interpolate(offsets, size, mode="bilinear", align_corners=False)[0]
-        return torch.cat([resized.flatten(1).T, self.table[-3:]])
+    def with_grids(self, queries: Size, keys: Size | None = None) -> "RelativePatchPosition":
+        other, side = super().with_grids(queries, keys), self.radius + 1
+        if queries != (side, side):
+            offsets = self.table[:-3].T.unflatten(1, (2 * side - 1, 2 * side - 1))[None]
+            size = [2 * count - 1 for count in queries]
+            resized = F.interpolate(offsets, size, mode="bilinear", align_corners=False)[0]
+            other.resized = torch.cat([resized.flatten(1).T, self.table[-3:]])
+        return other
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.table if self.resized is None else self.resized,)
 
 
 class ContinuousGridPosition(_OfGrids):

@@ -2,15 +2,17 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from foveate.accelerator import read_numbers
-from foveate.contracts import Batch
+from foveate.contracts import Batch, Output
 from foveate.errors import UserError
 from foveate.finite import NotFinite
+from foveate.training.compilation import compiled_forward
 from foveate.training.hardware import autocast_type, choose_device
 from foveate.training.loss_scale import LossScale
 from foveate.training.moving_average import MovingAverage
@@ -52,6 +54,9 @@ class Updater:
         )
         if settings.recompute:
             recompute_blocks(self.placement.working)
+        self.forward: Callable[..., Output] = self.placement
+        if settings.compile:
+            self.forward = compiled_forward(self.placement, self.processes)
         self.placement.average = MovingAverage(settings.ema) if settings.ema else None
         self.objective = objective
         self.settings = settings
@@ -104,7 +109,7 @@ class Updater:
         batch = self.processes.share(batch).to(self.device)
         with self.placement.gradients_of(last):
             with torch.autocast(self.device.type, self.autocast_type, enabled=self.autocast_type is not None):
-                output = self.placement(**batch.inputs)
+                output = self.forward(**batch.inputs)
             loss = self.objective(output, batch)
             if batch.padding:
                 loss = Loss(0 * loss.total, {name: 0 * value for name, value in loss.log.items()})

@@ -7,9 +7,9 @@ name, or if it has few queries or keys.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
 
 import torch
+from torch import Tensor
 
 from foveate.attention.call import Call
 from foveate.attention.kernels import blocked, chunks, eager, flex, points, rows, sdpa
@@ -53,7 +53,8 @@ NEEDS = {
 }
 
 
-_requires_grad = attrgetter("requires_grad")
+def _requires_grad(tensor: Tensor) -> bool:  # no attrgetter, which torch cannot compile
+    return tensor.requires_grad
 
 
 @dataclass(frozen=True)

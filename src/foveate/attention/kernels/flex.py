@@ -1,12 +1,12 @@
 """Dot-product attention by torch's FlexAttention, for masks and biases of positions on a device that compiles it.
 
-Blocks that a mask hides take no time, and the numbers of a bias are never written. The kernel is compiled for each kind
-of mask and bias; torch compiles at most eight of them (`torch._dynamo.config.recompile_limit`), and computes further
-ones uncompiled, with all scores. On a CPU torch has only its forward pass, and no faster: there it serves the tests,
-uncompiled. Not yet run on a real device.
+Blocks that a mask hides take no time, and the numbers of a bias are never written. The kernel is compiled for each
+form: a kind of mask and of bias, and lengths of one block, of whole blocks or of others. On a CPU torch has only its
+forward pass, and no faster: there it serves the tests. Compiled it has run on a CPU, not yet on a real device.
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache, lru_cache
 from typing import Any
 
@@ -29,6 +29,9 @@ TYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 LEAST_WIDTH = 16
 """Numbers of a head that the units for matrix products need at least."""
+
+FORMS = 128
+"""Forms that are compiled at most. Torch would stop after eight, and compute the others with all scores."""
 
 
 def serves(call: Call) -> bool:
@@ -63,7 +66,9 @@ def attend(call: Call) -> Attended:
     blocks = None if positions is None else block_mask(positions, queries.shape[-2], keys.shape[-2], device)
     assert call.bias is None or isinstance(call.bias, PositionalBias)
     change = None if call.bias is None and not others else _changed_score(call.bias, others)
-    output = _flex_attention(device.type)(queries, keys, values, score_mod=change, block_mask=blocks, scale=call.scale)
+    computed = _flex_attention(device.type)
+    with nullcontext() if torch.compiler.is_compiling() else torch._dynamo.config.patch(recompile_limit=FORMS):
+        output = computed(queries, keys, values, score_mod=change, block_mask=blocks, scale=call.scale)
     return Attended(output.reshape(*leading, *output.shape[-2:]))
 
 
@@ -71,7 +76,7 @@ def attend(call: Call) -> Attended:
 def _flex_attention(kind: str) -> Any:
     from torch.nn.attention.flex_attention import flex_attention  # its import takes a second
 
-    return flex_attention if kind == "cpu" else torch.compile(flex_attention, dynamic=True)
+    return flex_attention if kind == "cpu" else torch.compile(flex_attention, dynamic=True, fullgraph=True)
 
 
 def _changed_score(bias: PositionalBias | None, paddings: Any) -> Callable[..., Tensor]:
