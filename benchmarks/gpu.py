@@ -221,6 +221,42 @@ def look(device: torch.device, tiny: bool) -> Row:
     return found | memory(device)
 
 
+def one_head(device: torch.device, tiny: bool) -> Row:
+    """The map of one head of each layer of transformers' GPT-2, as a multiple of the forward pass alone."""
+    model, inputs = transformers_gpt2(device, tiny)
+
+    def looked() -> list[Tensor]:
+        with foveate.look(model) as sight:
+            model(**inputs)
+        return [sight[site].weights(heads=[0]).cpu() for site in sight.sites]
+
+    with torch.no_grad():
+        shares = seconds(looked, device, tiny) / seconds(lambda: model(**inputs), device, tiny)
+    return {"passes": shares} | memory(device)
+
+
+def attnread_head(device: torch.device, tiny: bool) -> Row:
+    """The same by attnread, which runs attention once more with an identity in the place of the values."""
+    from attnread import extract_attention
+
+    model, inputs = transformers_gpt2(device, tiny)
+    heads = [(layer, 0) for layer in range(model.config.n_layer)]
+    with torch.no_grad():
+        taken = seconds(lambda: extract_attention(model, inputs, heads=heads), device, tiny)
+        shares = taken / seconds(lambda: model(**inputs), device, tiny)
+    return {"passes": shares} | memory(device)
+
+
+def transformers_gpt2(device: torch.device, tiny: bool) -> tuple[Any, dict[str, Tensor]]:
+    """A GPT-2 of transformers whose attention is fused, and a text of 1,024 tokens."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    small = {"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 97, "n_positions": 32} if tiny else {}
+    torch.manual_seed(0)
+    model: Any = GPT2LMHeadModel(GPT2Config(**small, bos_token_id=1, eos_token_id=2)).to(device).eval()
+    return model, {"input_ids": torch.randint(3, 97, (1, model.config.n_positions), device=device)}
+
+
 # -- decoding
 
 
@@ -315,6 +351,8 @@ PARTS: dict[str, Callable[[torch.device, bool], Row]] = {
     "train vit-base, compiled": lambda device, tiny: training(vit(tiny), image_batch(tiny), device, tiny, True),
     "train vit-base, timm": timm_training,
     "look": look,
+    "look, one head of gpt2": one_head,
+    "look, the same by attnread": attnread_head,
     "generate": generation,
     "generate, transformers": transformers_generation,
     "beam search": beam_search,

@@ -22,7 +22,8 @@ assert references
 
 @pytest.mark.parametrize("part", [*filter(lambda part: part not in ELSEWHERE, gpu.PARTS)])
 def test_part(part: str) -> None:
-    pytest.importorskip("timm") if "timm" in part else None
+    for peer in ("timm", "attnread"):
+        pytest.importorskip(peer) if peer in part else None
     row = gpu.PARTS[part](torch.device("cpu"), True)
     assert row
     assert all(math.isfinite(value) and value > 0 for value in row.values())
