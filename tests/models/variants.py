@@ -105,6 +105,8 @@ NEEDED = {
     ("encoder", "embeddings"): {"embedding": 12},
     ("one_encoder", True): {"tgt_vocab": 17},
     ("tie", True): {"embedding": 12},
+    ("cell", "none"): {"pooling": "mean"},
+    ("pooling", "last"): {"cell": "lstm"},
     **{("norm", place): {"parallel": False, "one_norm": False} for place in ("post", "output", "sandwich")},
     ("parallel", True): {"norm": "pre"},
     ("mixing", "latent"): {"positions": "learned"},
@@ -112,8 +114,8 @@ NEEDED = {
     **{("mixing", name): {"positions": "learned", "window": None} for name in STATES},
     ("positions", "relative-projected"): {"key_value_heads": None, "query_key_norm": None, **UNSCORED},
 }
-"""What else a choice needs: one vocabulary, one width of words and states, norms before parallel layers, heads with
-keys of their own, positions that a layer with a state can have."""
+"""What else a choice needs: one vocabulary, one width of words and states, an order for a last state, norms before
+parallel layers, heads with keys of their own, positions that a layer with a state can have."""
 
 OF_HEADS: list[tuple[str, Any]] = [
     *(("weights", name) for name in WEIGHINGS if name != "softmax"),
