@@ -96,7 +96,8 @@ def needs(call: Call) -> set[str]:
     """The keys of `NEEDS` that a call has."""
     bias_tensors = () if call.bias is None else (*call.bias.tensors(), *(call.queries,) * call.bias.reads_queries)
     grad = torch.is_grad_enabled()
-    learning = grad and any(map(_requires_grad, (call.queries, call.keys, *call.score.tensors(), *bias_tensors)))
+    of_others = (*call.score.tensors(), *bias_tensors)
+    learning = grad and (call.queries.requires_grad or call.keys.requires_grad or any(map(_requires_grad, of_others)))
     on_cpu = call.queries.device.type == "cpu"
     few_keys = call.keys.shape[-2] <= FEW_KEYS and call.keys.shape[-2:].numel() < 1024
     most = 2 * FEW_QUERIES if call.keys.mT.is_contiguous() else FEW_QUERIES

@@ -55,13 +55,14 @@ def read_routes(paths: Paths, leave_out: Sequence[str] = (), only: Sequence[str]
                 problems.append(error)
     if problems and not found:
         raise problems[0]
-    names = ", ".join(file.name for file in paths)
     if not found:
-        raise UserError(f"{names or 'no file'} has no routes" + (" on these maps" if leave_out or only else ""))
+        raise UserError(
+            f"{', '.join(map(str, paths)) or 'no file'} has no routes" + (" on these maps" if leave_out or only else "")
+        )
     notes: list[Note] = [_count_by_map]
     notes += [f"{without} without a heading left out"] * bool(without)
     notes += [f"{len(problems)} left out, the first because of {problems[0]}"] if problems else []
-    return Dataset(names, found, "routes", notes)
+    return Dataset(", ".join(file.name for file in paths), found, "routes", notes)
 
 
 def _rows(file: Path, maps: Callable[[Path], WalkMap]) -> Iterator[tuple[str, str, WalkMap, list[Any]]]:
