@@ -17,6 +17,7 @@ from foveate.errors import UserError
 from foveate.experiments import COMPARISONS, compare, comparison_module
 from foveate.experiments.comparison import DeviceOptions, Options
 from foveate.experiments.copying import Copying
+from foveate.experiments.distant_marks import DistantMarks
 from foveate.experiments.dot_scaling import DotScaling
 from foveate.experiments.identity import Identity
 from foveate.experiments.layers import Layers
@@ -35,6 +36,7 @@ MADE: dict[str, DeviceOptions] = {
     "dot-scaling": DotScaling(widths=(2, 3), positions=5, repeats=1),
     "identity": Identity(images=2, side=8, blocks=(3, 3, 3), scales=(0.0, 1.0)),
     "layers": Layers(lengths=(8, 16), widths=(4, 8), head_width=4, radius=3, repeats=1),
+    "distant-marks": DistantMarks(side=12, distances=(4, 8), width=4, steps=2, batch=3, tested=4),
     "mechanisms": Mechanisms(
         steps=1, batch=2, length=3, pairs=3, vocabulary=5, context=8, width=8, side=4, long=9, repeats=1, data=(PROSE,)
     ),
