@@ -88,7 +88,6 @@ def compiles(kind: str) -> bool:
     return True
 
 
-@torch.compiler.assume_constant_result
 def compiles_attention(kind: str) -> bool:
     """Returns whether PyTorch compiles FlexAttention for a type of devices, backward pass included."""
     return kind in ("cuda", "xpu") and find_spec("triton") is not None and compiles(kind)

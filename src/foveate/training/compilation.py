@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from foveate.accelerator import compiles
+from foveate.accelerator import compiles, compiles_attention
 from foveate.contracts import Output
 from foveate.errors import UserError
 from foveate.training.parallel import Processes
@@ -23,5 +23,7 @@ def compiled_forward(placement: Placement, processes: Processes) -> Callable[...
     if not compiles(kind):
         missing = "install g++, or name a compiler in CXX" if kind == "cpu" else "install Triton"
         raise UserError(f"PyTorch finds no compiler for the device {kind}: {missing}, or leave compile out")
+    compiles_attention(kind)  # tries it, for the first time, outside of what is compiled
+    torch.compiler.assume_constant_result(compiles_attention)
     compiled: Callable[..., Output] = torch.compile(placement.working, dynamic=True)
     return compiled
