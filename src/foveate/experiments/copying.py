@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from foveate import models
 from foveate.contracts import Output, label_batch
 from foveate.errors import at_least
+from foveate.experiments import one_cycle
 from foveate.experiments.comparison import Comparison, DeviceOptions, Table, check_growing, on_device
 from foveate.experiments.drawing import legend_below, line, panels, powers_of_two
 from foveate.special_tokens import LEARNED
@@ -98,19 +99,14 @@ def _train(options: Copying, fields: dict[str, Any]) -> nn.Module:
     words, generator = options.vocabulary + FIRST, random.Random(options.seed)
     sizes: dict[str, Any] = {"src_vocab": words, "tgt_vocab": words, "embedding": options.width, "width": options.width}
     model: Any = models.create("rnn", **sizes, **fields, dropout=0.0)
-    optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.learning_rate, total_steps=options.steps + 1)
     objective = CrossEntropy(choice_weight=1.0, entropy_bonus=0.0)
-    for step in range(options.steps):
+
+    def loss(step: int) -> Tensor:
         length = training_length(options.lengths[-1], step / options.steps, generator)
         output, labels = _predict(options, model, max(1, options.batch_tokens // length), length)
-        loss = objective(output, label_batch({}, labels, f"step {step}")).total / labels.numel()
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-    return model.eval()
+        return objective(output, label_batch({}, labels, f"step {step}")).total / labels.numel()
+
+    return one_cycle.train(model, options.steps, options.learning_rate, loss)
 
 
 def _predict(

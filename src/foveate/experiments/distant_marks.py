@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from foveate import models
 from foveate.errors import UserError, at_least
+from foveate.experiments import one_cycle
 from foveate.experiments.comparison import Comparison, DeviceOptions, Table, check_growing, on_device
 from foveate.experiments.drawing import legend_below, line, panels
 
@@ -140,18 +141,13 @@ def _train(options: DistantMarks, name: str) -> nn.Module:
         "attend_after": attended,
     }
     model = models.create("cnn-tiny", classes=2, **sizes)
-    optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.learning_rate, total_steps=options.steps + 1)
     distances = torch.tensor(options.distances)
-    for _ in range(options.steps):
+
+    def loss(step: int) -> Tensor:
         pictures, same = draw(options, distances[torch.randint(len(distances), (options.batch,))])
-        loss = F.cross_entropy(model(pictures).logits, same)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-    return model.eval()
+        return F.cross_entropy(model(pictures).logits, same)
+
+    return one_cycle.train(model, options.steps, options.learning_rate, loss)
 
 
 @torch.inference_mode()

@@ -23,6 +23,7 @@ from foveate.data.sources import open_source
 from foveate.data.text.documents import Prose
 from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError, at_least, one_of
+from foveate.experiments import one_cycle
 from foveate.experiments.comparison import Comparison, DeviceOptions, Table, on_device
 from foveate.experiments.drawing import panels
 from foveate.experiments.measuring import Run, memory, side_by_side
@@ -323,17 +324,12 @@ def _train(options: Mechanisms, name: str, draw: Draw, words: int) -> nn.Module:
         longest = max(longest, 2 * options.context)
     model = _model(options, name, words, longest)
     torch.manual_seed(options.seed)
-    optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.learning_rate, total_steps=options.steps + 1)
-    for _ in range(options.steps):
+
+    def loss(step: int) -> Tensor:
         tokens, labels = draw(options.batch)
-        loss = F.cross_entropy(model(tokens).logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-    return model.eval()
+        return F.cross_entropy(model(tokens).logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
+
+    return one_cycle.train(model, options.steps, options.learning_rate, loss)
 
 
 @torch.inference_mode()

@@ -133,8 +133,8 @@ class Training:
     """Compute each block a second time in the backward pass, instead of keeping its activations: less memory, more
     time."""
     compile: bool = False
-    """Compile the model's forward and backward pass (torch.compile): a minute or more before the first step, and faster
-    steps. Needs a compiler: g++ on a CPU, Triton on a GPU. On one process."""
+    """Compile the model's forward and backward pass (torch.compile): a minute or more before the first step. On
+    a CPU steps are hardly faster. Needs a compiler: g++ on a CPU, Triton on a GPU. On one process."""
     watch_attention: bool = False
     """At each validation also write how decided each head is: its entropy, largest score and the share of its sink.
     `foveate report` draws them."""
