@@ -1,13 +1,15 @@
 """Acting in worlds, with a world and a model whose best plans are known by hand."""
 
 import copy
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 import torch
 
-from foveate.decoding.acting import act
+from foveate.decoding.acting import act, act_in_several_ways
+from foveate.decoding.acting_in_turn import act_in_turn
 from foveate.errors import UserError
 
 LEFT, RIGHT, STOP = 0, 1, 2
@@ -88,3 +90,38 @@ def test_a_beam_finds_what_greedy_search_misses() -> None:
 def test_invalid_limits() -> None:
     with pytest.raises(UserError, match="the width of a beam must be at least 1, not 0"):
         act(WALKS, {"goals": torch.tensor([5.0])}, [Line(3)], 9, width=0)
+
+
+def test_several_ways_are_the_likeliest_ones_in_order() -> None:
+    (found,) = act_in_several_ways(Table(FAR), {"goals": torch.tensor([1.0])}, [Line(0)], 4, 4, 2)
+    assert [episode.actions for episode in found] == [[RIGHT, STOP], [STOP]]
+    assert [episode.log_prob for episode in found] == pytest.approx(np.log([0.64, 0.1]).tolist())
+
+
+FAR = defaultdict(lambda: [0.8, 0.1, 0.1], WALKS.probabilities)
+"""A beam comes to places that are far to the right of a goal."""
+
+
+def read_goals(goals: list[float]) -> dict[str, torch.Tensor]:
+    return {"goals": torch.tensor(goals)}
+
+
+def test_instructions_in_turn_begin_where_the_last_one_ended() -> None:
+    goals = [[2.0, 1.0], [0.0], [1.0, 2.0, 3.0]]
+    starts = [Line(0), Line(0), Line(0)]
+    for width in (1, 3):
+        found = act_in_turn(Table(FAR), goals, read_goals, starts, lambda line: line.place, 9, width)
+        assert [[episode.world.place for episode in own] for own in found] == [[2, 1], [0], [1, 2, 3]]
+    assert [line.place for line in starts] == [0, 0, 0]
+
+
+def test_a_later_instruction_decides_between_places() -> None:
+    """STOP at once is likelier for the first goal, but then nothing is likely for the second."""
+    known = {1: [0.0, 0.4, 0.6], 0: [0.0, 0.0, 1.0], 5: [0.3, 0.4, 0.3], 4: [0.0, 0.0, 1.0]}
+    model = Table(defaultdict(lambda: [0.4, 0.3, 0.3], known))
+    goals = [[1.0, 5.0]]
+    ways = [act_in_turn(model, goals, read_goals, [Line(0)], lambda line: line.place, 9, width) for width in (1, 2)]
+    assert [[episode.actions for episode in own[0]] for own in ways] == [
+        [[STOP], [RIGHT, STOP]],
+        [[RIGHT, STOP], [STOP]],
+    ]

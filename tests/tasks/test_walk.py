@@ -1,7 +1,9 @@
 """Walking from end to end: trained, saved, loaded, used, measured."""
 
 import json
+import math
 import shutil
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from foveate.data.sources.splits import Splits
 from foveate.data.worlds.maps import make_map
 from foveate.data.worlds.routes import Route
 from foveate.errors import UserError
-from foveate.forms.walks import MapOptions, WalkOptions
+from foveate.forms.walks import MapActions, MapOptions, WalkOptions
 from foveate.metrics.acting import arrivals
 from foveate.tasks.learning import learn
 from foveate.tasks.loading import recipe as make_recipe
@@ -113,9 +115,36 @@ def test_a_look_shows_words_at_each_action(folder: Path, map_file: Path) -> None
 
 def test_beams_find_the_same_and_are_as_probable(folder: Path, map_file: Path) -> None:
     walker = foveate.load(folder)
-    greedy, beam = (walker.answer(["left"], WalkOptions(map_file, "0,1,0", width))[0] for width in (1, 4))
+    greedy, beam = (walker.answer(["left"], WalkOptions(map=map_file, at="0,1,0", width=width))[0] for width in (1, 4))
     assert greedy.actions == beam.actions
     assert greedy.probability == pytest.approx(beam.probability, abs=1e-5)
+
+
+def test_a_paragraph_is_followed_sentence_by_sentence(folder: Path, map_file: Path, tmp_path: Path, capsys) -> None:
+    """What learned from single words follows several as it does each from where the last one ended."""
+    walker = foveate.load(folder)
+    assert not walker.processor.writes.paragraphs
+    where = WalkOptions(map=map_file, at="1,1,0")
+    (walk,) = walker.answer(["Left. Left! stay; right."], where)
+    assert walk.names == ["left", "stop", "left", "stop", "stop", "right", "stop"]
+    assert [pose[2] for pose in walk.path] == [0, 270, 180, 270]
+    assert [one.words for one in walk.sentences] == [["left"], ["left"], ["stay"], ["right"]]
+    assert walk.probability == pytest.approx(math.prod(one.probability for one in walk.sentences))
+    _, heat = walker.picture(walk).axes
+    weights = heat.images[0].get_array()
+    assert weights.shape == (7, 4)
+    assert weights.tolist() == [[float(word == own) for word in range(4)] for own in (0, 0, 1, 1, 2, 3, 3)]
+    (whole,) = walker.answer(["Left. Left! stay; right."], replace(where, follow="whole"))
+    assert whole.sentences == []
+    assert walker.answer(["..."], where)[0].words == list("...")
+    main(["run", str(folder), "left. left.", "--map", str(map_file), "--at", "1,1,0", "--width", "3"])
+    assert capsys.readouterr().out.split("\t")[:2] == ["left stop left stop", "1,1,180"]
+
+
+def test_instructions_of_several_sentences_are_learned_as_a_whole() -> None:
+    rows = [Route("", text, SQUARE, ((0, 0, 0), (0, 0, 90))) for text in ("left.", "go. left", "left")]
+    assert MapActions().learn(Dataset("routes", rows, "routes"), None, None).paragraphs
+    assert not MapActions().learn(Dataset("routes", rows[::2], "routes"), None, None).paragraphs
 
 
 def test_it_is_measured_beside_doing_nothing(folder: Path, monkeypatch) -> None:
@@ -154,7 +183,7 @@ def test_arrivals_by_hand() -> None:
 
 def test_a_picture_of_the_walk(folder: Path, map_file: Path) -> None:
     walker = foveate.load(folder)
-    (walk,) = walker.answer(["right left"], WalkOptions(map_file, "1,1,0"))
+    (walk,) = walker.answer(["right left"], WalkOptions(map=map_file, at="1,1,0"))
     figure = walker.picture(walk)
     _, heat = figure.axes
     assert [label.get_text() for label in heat.get_xticklabels()] == ["right", "left"]
@@ -188,7 +217,7 @@ def test_an_ensemble_gives_actions_their_mean_probability(folder: Path, map_file
     changed.save(other)
 
     def probability(own: Path, *others: Path) -> float:
-        options = WalkOptions(map_file, "0,1,0", ensemble=others)
+        options = WalkOptions(map=map_file, at="0,1,0", ensemble=others)
         (answer,) = foveate.load(own).answer(["stay"], options)
         assert answer.names == ["stop"]
         return answer.probability

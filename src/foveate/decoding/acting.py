@@ -47,9 +47,27 @@ def act(
     With a `generator`, which takes a width of 1, actions are drawn by their probabilities instead. Raises UserError for
     limits below 1.
     """
-    check_width(width)
     if generator is not None and width > 1:
         raise ValueError("actions are drawn, or searched with a beam, but not both")
+    return [found[0] for found in act_in_several_ways(model, inputs, worlds, max_steps, width, 1, generator)]
+
+
+@torch.inference_mode()
+def act_in_several_ways(
+    model: Actor,
+    inputs: dict[str, Tensor],
+    worlds: Sequence[World],
+    max_steps: int,
+    width: int = 1,
+    ways: int = 1,
+    generator: torch.Generator | None = None,
+) -> list[list[Episode]]:
+    """The likeliest episodes in each world, at most `ways`, the likeliest first; otherwise as `act`.
+
+    The search in a world ends when `width` episodes have ended, or when `ways` of them are as likely as all that are
+    open.
+    """
+    check_width(width)
     at_least(1, "max_steps", max_steps)
     state = model.start(**inputs)
     device = next(iter(inputs.values())).device
@@ -63,14 +81,16 @@ def act(
         first = 0
         for number, beam in enumerate(beams):
             parents, beams[number] = _advance(
-                beam, log_probs[first : first + len(beam)], width, ended[number], generator
+                beam, log_probs[first : first + len(beam)], width, ways, ended[number], generator
             )
             rows += [first + parent for parent in parents]
             first += len(beam)
         if not rows:
             break
         state.reorder(torch.tensor(rows, device=device))
-    return [max(ended[number] or beam, key=lambda episode: episode.log_prob) for number, beam in enumerate(beams)]
+    return [
+        sorted(ended[number] or beam, key=lambda episode: -episode.log_prob)[:ways] for number, beam in enumerate(beams)
+    ]
 
 
 def stack_observations(observations: Sequence[dict[str, np.ndarray]], device: torch.device | str) -> dict[str, Tensor]:
@@ -81,7 +101,12 @@ def stack_observations(observations: Sequence[dict[str, np.ndarray]], device: to
 
 
 def _advance(
-    beam: list[Episode], log_probs: Tensor, width: int, ended: list[Episode], generator: torch.Generator | None
+    beam: list[Episode],
+    log_probs: Tensor,
+    width: int,
+    ways: int,
+    ended: list[Episode],
+    generator: torch.Generator | None,
 ) -> tuple[list[int], list[Episode]]:
     """The parents and the open episodes after one more action; those that end go to `ended`."""
     if not beam:
@@ -104,7 +129,9 @@ def _advance(
         else:
             parents.append(parent)
             opened.append(episode)
-    likeliest = max((episode.log_prob for episode in ended), default=-float("inf"))
-    if len(ended) >= width or not opened or opened[0].log_prob <= likeliest:
+    if not opened:
+        return [], []
+    likelier = sum(episode.log_prob >= opened[0].log_prob for episode in ended)
+    if len(ended) >= width or likelier >= ways:
         return [], []
     return parents, opened

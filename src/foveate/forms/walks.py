@@ -5,11 +5,11 @@ B batch    T steps    F features of what is seen    S words
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from math import exp
+from math import exp, prod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from foveate.contracts import IGNORE, Output, Picture, count_labels
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.worlds.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
-from foveate.data.worlds.routes import Route
+from foveate.data.worlds.routes import Route, sentences_of, words_of
 from foveate.decoding.acting import Episode, act
+from foveate.decoding.acting_in_turn import act_in_turn
 from foveate.decoding.beam import check_width
 from foveate.errors import UserError
 from foveate.forms.answers import Answer
@@ -27,32 +28,51 @@ from foveate.forms.form import Changes, Learned, MapRow, OutputForm
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.scored import ScoredForm
-from foveate.forms.world import PreparedDirections
+from foveate.forms.world import PreparedDirections, words_read
 from foveate.metrics.acting import arrivals
 
 MOST_STEPS = 50
-"""Actions of the longest walk."""
+"""Actions of the longest walk for one instruction, or one sentence of it."""
+
+LEAST_PARAGRAPHS = 0.05
+"""Share of instructions of several sentences from which on a model has learned to follow them as a whole."""
+
+Follow = Literal["auto", "sentences", "whole"]
+"""How an instruction of several sentences is followed."""
 
 _NOTHING = Sights((), (), ())
 """What a walk needs that is only repeated."""
 
 
-@dataclass
-class WalkOptions:
+@dataclass(kw_only=True)
+class ActionSearch:
+    """How actions are searched."""
+
+    width: int = 1
+    """Width of the beam search; 1 is greedy search."""
+    ensemble: tuple[Path, ...] = ()
+    """Runs that walk with this one: each action has the mean of the probabilities that all of them give it."""
+    follow: Follow = "auto"
+    """Follow an instruction sentence by sentence, each from where the last one ended, or as a whole. `auto` chooses
+    `sentences` where the model learned from single sentences."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        check_width(self.width)
+
+
+@dataclass(kw_only=True)
+class WalkOptions(ActionSearch):
     """Where to walk, and how actions are searched."""
 
     map: Path | None = None
     """The map to walk on: an XML file of nodes and edges."""
     at: str | None = None
     """Where to start: x,y,heading, such as 3,5,180 (0 up, 90 right, 180 down, 270 left)."""
-    width: int = 1
-    """Width of the beam search; 1 is greedy search."""
-    ensemble: tuple[Path, ...] = ()
-    """Runs that walk with this one: each action has the mean of the probabilities that all of them give it."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        check_width(self.width)
+        super().check()
         self.start()
 
     def start(self) -> tuple[WalkMap, Pose]:
@@ -67,20 +87,12 @@ class WalkOptions:
         return walk_map, walk_map.check(pose)
 
 
-@dataclass
-class MapOptions:
+@dataclass(kw_only=True)
+class MapOptions(ActionSearch):
     """On which routes to measure, and how actions are searched."""
 
     only: tuple[str, ...] = ()
     """Names of the maps whose routes count; by default those that were left out in training, or all."""
-    width: int = 1
-    """Width of the beam search; 1 is greedy search."""
-    ensemble: tuple[Path, ...] = ()
-    """Runs that walk with this one: each action has the mean of the probabilities that all of them give it."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        check_width(self.width)
 
 
 @dataclass(kw_only=True)
@@ -96,6 +108,8 @@ class Walked(Answer):
     """Those of the instruction."""
     walk_map: WalkMap = field(repr=False)
     sights: Sights = field(repr=False)
+    sentences: list["Walked"] = field(default_factory=list, repr=False)
+    """The walk for each sentence, where they were followed one by one."""
 
     @property
     def names(self) -> list[str]:
@@ -123,11 +137,18 @@ class MapActions(ScoredForm, OutputForm):
 
     sights: Learned[Sights] = field(default_factory=lambda: _NOTHING)
     """What can be told apart on maps."""
+    paragraphs: Learned[bool] = True
+    """Whether it learned from instructions of several sentences."""
 
     def learn(self, train: Dataset[Route], reads: Any, architecture: Any) -> "MapActions":
         """With all that can be seen on the maps."""
         maps = {id(route.walk_map): route.walk_map for route in train}
-        return MapActions(Sights.of([*maps.values()]))
+        several = sum(len(sentences_of(words_of(route.instruction))) > 1 for route in train)
+        return MapActions(Sights.of([*maps.values()]), several >= LEAST_PARAGRAPHS * len(train))
+
+    def look_options(self) -> WalkOptions:
+        """A look shows one reading, that of the whole instruction."""
+        return WalkOptions(follow="whole")
 
     def sizes(self) -> dict[str, int]:
         return {"features": self.sights.size, "actions": len(ACTIONS)}
@@ -169,11 +190,34 @@ class MapActions(ScoredForm, OutputForm):
         start = cache(lambda: options.start())
         places = [start() if one.route is None else (one.route.walk_map, one.route.path[0]) for one in prepared]
         worlds = [MapWorld(walk_map, pose, self.sights) for walk_map, pose in places]
+        if options.follow == "sentences" or (options.follow == "auto" and not self.paragraphs):
+            return self._sentence_by_sentence(model, next(iter(inputs.values())).device, prepared, worlds, options)
         episodes = act(model, inputs, worlds, MOST_STEPS, options.width)
         return [
             self._walked(one.words, walk_map, pose, episode)
             for one, (walk_map, pose), episode in zip(prepared, places, episodes, strict=True)
         ]
+
+    def _sentence_by_sentence(
+        self,
+        model: Any,
+        device: torch.device,
+        prepared: Sequence[PreparedDirections],
+        worlds: Sequence[MapWorld],
+        options: Any,
+    ) -> list[Walked]:
+        """Where the model goes for the sentences of each instruction, followed one after the other."""
+        sentences = [one.sentences() for one in prepared]
+        read = lambda some: {name: value.to(device) for name, value in words_read(some).items()}  # noqa: E731
+        found = act_in_turn(model, sentences, read, worlds, lambda world: world.pose, MOST_STEPS, options.width)
+        joined = []
+        for own, world, episodes in zip(sentences, worlds, found, strict=True):
+            walks: list[Walked] = []
+            for sentence, episode in zip(own, episodes, strict=True):
+                pose = walks[-1].path[-1] if walks else world.pose
+                walks.append(self._walked(sentence.words, world.walk_map, pose, episode))
+            joined.append(_joined(walks))
+        return joined
 
     def _walked(self, words: list[str], walk_map: WalkMap, pose: Pose, episode: Episode) -> Walked:
         """The walk with all its poses."""
@@ -240,3 +284,15 @@ class MapActions(ScoredForm, OutputForm):
         walk_map, weights = answer.walk_map, np.stack([np.asarray(row.weights) for row in rows])
         halls = [(place, hall.end, hall.floor) for place, ends in walk_map.halls.items() for hall in ends.values()]
         return draw(halls, walk_map.items, answer.path, answer.words, [row.name for row in rows], weights)
+
+
+def _joined(walks: Sequence[Walked]) -> Walked:
+    """The walks for the sentences of an instruction as one."""
+    return replace(
+        walks[0],
+        actions=[action for walk in walks for action in walk.actions],
+        path=[*walks[0].path, *(pose for walk in walks[1:] for pose in walk.path[1:])],
+        probability=prod(walk.probability for walk in walks),
+        words=[word for walk in walks for word in walk.words],
+        sentences=[*walks],
+    )

@@ -26,7 +26,7 @@ from foveate.data.ragged import padded
 from foveate.data.worlds.episodes import Level, Recording
 from foveate.data.worlds.grid_levels import GridLevel, channels_of, encode_views
 from foveate.data.worlds.maps import actions_between, read_map
-from foveate.data.worlds.routes import Route, words_of
+from foveate.data.worlds.routes import Route, sentences_of, words_of
 from foveate.data.worlds.views import Views, encode_images
 from foveate.errors import UserError
 from foveate.forms.form import Changes, InputForm, Learned, Naming
@@ -86,6 +86,19 @@ class PreparedDirections:
     steps: int = 0
     """The actions of that path."""
 
+    def sentences(self) -> list["PreparedDirections"]:
+        """Each sentence by itself, without a route; the whole where none has words."""
+        return [
+            PreparedDirections(self.words[one.start : one.stop], self.tokens[one.start : one.stop], None)
+            for one in sentences_of(self.words)
+        ] or [self]
+
+
+def words_read(prepared: Sequence[PreparedDirections]) -> dict[str, Tensor]:
+    """The inputs `tokens` (B, S) and `lengths` (B,) of directions."""
+    tokens, lengths = padded([np.array(one.tokens) for one in prepared], LEARNED.pad)
+    return {"tokens": tokens, "lengths": lengths}
+
 
 @dataclass
 class Directions(Instruction):
@@ -139,11 +152,12 @@ class Directions(Instruction):
     def tensors(
         self, prepared: Sequence[PreparedDirections], generator: np.random.Generator | None = None
     ) -> tuple[dict[str, Tensor], Changes]:
-        tokens, lengths = padded([np.array(one.tokens) for one in prepared], LEARNED.pad)
+        inputs = words_read(prepared)
         if generator is not None:
+            tokens = inputs["tokens"]
             drawn = torch.from_numpy(generator.random(tokens.shape) < UNKNOWN_SHARE)
-            tokens = tokens.masked_fill(drawn & (tokens != LEARNED.pad), LEARNED.unknown)
-        return {"tokens": tokens, "lengths": lengths}, Changes()
+            inputs["tokens"] = tokens.masked_fill(drawn & (tokens != LEARNED.pad), LEARNED.unknown)
+        return inputs, Changes()
 
     def axis(self, value: str | Route, prepared: PreparedDirections, grid: GridFinder) -> Naming:
         return token_names(prepared.words)

@@ -1,23 +1,15 @@
 """Walking: a model follows an instruction on a map, one action after the other."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from torch import nn
-
-from foveate.data.dataset import Dataset
-from foveate.data.worlds.routes import mirrored, read_routes
-from foveate.decoding.ensemble import Ensemble
-from foveate.errors import UserError
-from foveate.forms.walks import MapActions, MapOptions
+from foveate.data.worlds.routes import read_routes
+from foveate.forms.walks import MapActions
 from foveate.forms.world import Directions
 from foveate.tasks.recipe import FileExamples
-from foveate.tasks.skill import Skill
 from foveate.tasks.start.parts import AllWeights
 from foveate.tasks.task import Task
-from foveate.training import Batches, SmoothedCrossEntropy, Training
+from foveate.training import SmoothedCrossEntropy, Training
 
 
 @dataclass
@@ -31,32 +23,10 @@ class Routes(FileExamples):
     instruction, which must be English."""
 
 
-class WalkSkill(Skill):
-    """A walker in use: it learns from mirrored routes too, and is measured on maps of its own."""
+def _route_walker() -> Any:
+    from foveate.tasks.route_walker import RouteWalker
 
-    def batches(self, train: Dataset[Any]) -> Batches:
-        if not self.recipe.examples.mirror:
-            return super().batches(train)
-        return super().batches(Dataset(train.name, [*train, *mirrored(train)], train.unit))
-
-    def _in_use(self, count: int, options: Any) -> nn.Module:
-        """The model, or the ensemble that the options name."""
-        own = super()._in_use(count, options)
-        if not options.ensemble:
-            return own
-        from foveate.tasks.loading import load  # which knows all tasks
-
-        others = [load(folder, str(self.device)) for folder in options.ensemble]
-        for folder, other in zip(options.ensemble, others, strict=True):
-            if other.processor != self.processor:
-                raise UserError(f"--ensemble: {folder} did not learn from the same routes as {self.folder}")
-        return Ensemble([own, *(other.model for other in others)])
-
-    def test_examples(self, data: Sequence[Path], options: MapOptions) -> Dataset[Any]:
-        """A user's routes, by default those on the maps that were left out in training."""
-        if not data:
-            return super().test_examples(data, options)
-        return read_routes(data, only=options.only or self.recipe.examples.leave_out)
+    return RouteWalker
 
 
 TASK = Task(
@@ -81,5 +51,5 @@ TASK = Task(
     ),
     start=AllWeights(),
     unit="actions",
-    skill=lambda: WalkSkill,
+    skill=_route_walker,
 )

@@ -101,6 +101,9 @@ def mirrored(routes: Dataset[Route]) -> Dataset[Route]:
     return Dataset(f"{routes.name}, mirrored", found, routes.unit)
 
 
+SENTENCE_ENDS = frozenset(".!?;")
+"""Signs after which an instruction goes on with another sentence."""
+
 _EXCHANGED = {"left": "right", "right": "left", "lefts": "rights", "rights": "lefts"}
 
 _LETTERS_OR_DIGIT = re.compile(r"[^\d_]+|\d")
@@ -162,6 +165,13 @@ def words_of(text: str) -> list[str]:
     """The words and punctuation marks of an instruction, in lower case."""
     runs = words_and_signs(text.lower())
     return [part for run in runs for part in _LETTERS_OR_DIGIT.findall(run)]
+
+
+def sentences_of(words: Sequence[str]) -> list[range]:
+    """The places of the words of each sentence of an instruction, without the signs that end it."""
+    ends = [place for place, word in enumerate(words) if word in SENTENCE_ENDS]
+    begins = [0, *(end + 1 for end in ends)]
+    return [range(begin, end) for begin, end in zip(begins, [*ends, len(words)], strict=True) if begin < end]
 
 
 def _count_by_map(routes: Iterable[Route]) -> str:
