@@ -103,7 +103,7 @@ def predicts_next(folder: Path) -> bool:
 def read_through_transformers(folder: Path) -> PublicModel:
     """The model of a folder. Raises UserError where transformers is not installed, or cannot open it."""
     head, values = head_through_transformers(folder), read_json(folder / run_dir.CONFIG)
-    theirs: Any = load(folder, torch.device("cpu"))
+    theirs: Any = load(folder, torch.device("cpu"), whole=header_of(folder).model_type in MODEL_TYPES)
     own = theirs.config.get_text_config() if hasattr(theirs.config, "get_text_config") else theirs.config
     config = ThroughTransformersConfig(
         model_type=str(theirs.config.model_type),
