@@ -77,6 +77,12 @@ def read_names(path: Path) -> list[str]:
         return [*file.keys()]
 
 
+def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor in a safetensors file, without reading them. Raises UserError like `read_tensors`."""
+    with open_file(path) as file:
+        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+
+
 def _in_order(path: Path) -> None:
     """Sort a safetensors file's metadata, which the library writes in random order: equal models make equal files."""
     with path.open("r+b") as file:

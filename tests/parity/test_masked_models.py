@@ -207,7 +207,7 @@ def test_what_is_refused(kind: str, changes: dict[str, Any], message: str, tmp_p
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | changes))
     with pytest.raises(UserError, match=message):
-        foveate.load(tmp_path)
+        read_folder(tmp_path)
 
 
 def test_a_discriminator_is_a_body_to_begin_from(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
 """Folders of models that foveate has none of: they answer through transformers, with its numbers."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import transformers
-from folders import MASK, Folder
+from folders import FOLDERS as KNOWN
+from folders import MASK, NAMES, Folder, scramble
+from PIL import Image
 from public_models import word_tokenizer
 
 import foveate
@@ -38,6 +41,75 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path, Any
     name = request.param
     (head,) = FOLDERS[name].heads
     return name, tmp_path, FOLDERS[name].write(head, tmp_path)
+
+
+def odd(kind: str, **fields: Any) -> Any:
+    """A config of a kind that we have, with fields that ours has not."""
+    return type(KNOWN[kind].config).from_dict({**KNOWN[kind].config.to_dict(), **fields})
+
+
+SCALED = {"rope_type": "dynamic", "rope_theta": 77.0, "factor": 2.0}
+LONG = {"short_factor": [1.0, 1.5, 2.0, 2.5], "long_factor": [2.0, 2.5, 3.0, 3.5]}
+LONG |= {"rope_type": "longrope", "rope_theta": 77.0, "factor": 2.3, "original_max_position_embeddings": 16}
+
+UNLIKE = {
+    "a Llama of dynamic positions": ("llama", "words", {"rope_parameters": SCALED}),
+    "a long Phi-3": ("phi3", "words", {"original_max_position_embeddings": 16, "rope_parameters": LONG}),
+    "an OPT of norms after": ("opt", "words", {"do_layer_norm_before": False, "word_embed_proj_dim": 12}),
+    "a scaled GPT-2": ("gpt2", "text", {"scale_attn_by_inverse_layer_idx": True}),
+    "another activation": ("distilbert", "tokens", {"activation": "mish"}),
+    "a DeBERTa with a convolution": ("deberta-v2", "text", {"conv_kernel_size": 3, "conv_act": "gelu"}),
+    "some biases": ("modernbert", "words", {"mlp_bias": True}),
+}
+"""Kinds of ours with a part that our models have not."""
+
+
+@pytest.mark.parametrize(("kind", "head", "fields"), UNLIKE.values(), ids=UNLIKE)
+def test_what_is_almost_ours(kind: str, head: str, fields: dict[str, Any], tmp_path: Path, capsys: Any) -> None:
+    """Whatever `look` opens, `run` runs: with transformers' numbers, where our model of the kind has other parts. What
+    trains or writes such a folder names the part."""
+    theirs = replace(KNOWN[kind], config=odd(kind, **fields)).write(head, tmp_path)
+    with pytest.raises(UserError, match=r"foveate's models have|unknown field"):
+        open_start(tmp_path)
+    model: Any = foveate.load(tmp_path).model
+    tokens = torch.randint(3, 50, (2, 9))
+    with torch.no_grad():
+        found = model(tokens, torch.tensor([9, 9])).logits
+        expected = torch.cat([theirs(row[None]).logits for row in tokens])  # some have no padding
+    torch.testing.assert_close(found[:, 0] if head == "text" else found, expected, atol=1e-5, rtol=0)
+    blank = head == "words" and kind == "modernbert"
+    main(["run", str(tmp_path), "the [MASK] lit" if blank else TEXTS[0]])
+    main(["look", str(tmp_path), TEXTS[0], "--out", str(tmp_path / "look.html")])
+    with pytest.raises(SystemExit):
+        main(["export", str(tmp_path), "--out", str(tmp_path / "out")])
+    capsys.readouterr()
+    main(["size", str(tmp_path)])
+    assert f" {sum(one.numel() for one in theirs.parameters()):,} " in capsys.readouterr().out
+
+
+IMAGES = {"hidden_size": 20, "num_hidden_layers": 2, "num_attention_heads": 5, "intermediate_size": 28}
+IMAGES |= {"image_size": 32, "patch_size": 8, "hidden_act": "mish"}
+
+IMAGE_READERS = {
+    "a type that we have none of": ("MobileNetV2", {"image_size": 32, "depth_multiplier": 0.25}),
+    "a ViT unlike ours": ("ViT", IMAGES),
+}
+
+
+@pytest.mark.parametrize(("name", "sizes"), IMAGE_READERS.values(), ids=IMAGE_READERS)
+def test_labels_of_images(name: str, sizes: dict[str, Any], tmp_path: Path, capsys: Any) -> None:
+    config = getattr(transformers, f"{name}Config")(**sizes, **NAMES)
+    theirs = scramble(getattr(transformers, f"{name}ForImageClassification")(config)).eval()
+    theirs.save_pretrained(tmp_path)
+    processor = transformers.ViTImageProcessorPil(size={"height": 32, "width": 32})
+    processor.save_pretrained(tmp_path)
+    image = Image.effect_noise((40, 52), 90).convert("RGB")
+    image.save(tmp_path / "image.png")
+    with torch.no_grad():
+        logits = theirs(**processor(image, return_tensors="pt")).logits[0]
+    main(["run", str(tmp_path), str(tmp_path / "image.png"), "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["probability"] == pytest.approx(float(logits.softmax(-1).max()), abs=1e-4)
 
 
 def tokens_of(text: str, name: str) -> torch.Tensor:

@@ -232,7 +232,8 @@ def test_a_detector_is_written_back(name: str, folders: Folders, tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "changes", "told"),
     [
-        ("vit", {"hidden_act": "mish"}, "has the hidden_act 'mish'; foveate's models have gelu, gelu_new"),
+        ("vit", {"hidden_act": "mish", "num_hidden_layers": 2}, "has the hidden_act 'mish'; foveate's models have"),
+        ("vit", {"hidden_act": "mish", "num_hidden_layers": 4}, "has the hidden_act 'mish'; foveate's models have"),
         ("vit", {"qkv_bias": False}, "has the unknown tensor 'vit.encoder.layer.0.attention.attention.key.bias'"),
         ("deit", {"qkv_bias": False}, "has qkv_bias False; foveate's models have True only"),
         ("vit-body", {"architectures": ["ViTForMaskedImageModeling"]}, "is a ViTForMaskedImageModeling; foveate runs"),

@@ -1,5 +1,6 @@
 """`foveate size [PRESET]`: what a model costs to train and to run."""
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,8 +19,12 @@ from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
 from foveate.experiments.size import Size, measure_config, measure_part
 from foveate.files import check_ending, check_place, written
 from foveate.interop.pretrained import locate
+from foveate.interop.public_folder import is_public
+from foveate.interop.through_transformers import is_ours
+from foveate.interop.weight_files import weight_files
 from foveate.nn import longest_sequence, without_memory
 from foveate.tasks.start.weights import read_model_config
+from foveate.tensor_files import read_shapes
 
 GPUS = {
     "p100": (16e9, 18.7e12),
@@ -118,6 +123,9 @@ def _scaling() -> tuple[list[str], list[list[str]]]:
 
 
 def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
+    if (others := _other_weights(options, name)) is not None:
+        cells = [["parameters", f"{others:,}"], ["weights in half precision", _gigabytes(2 * others)]]
+        return [name, "run by transformers"], cells
     family, model = _model_of_preset(options, name) if name in models.presets() else _model_of_folder(options, name)
     usual = TRANSFORMER_LENGTH if hasattr(model.config, "heads") else OTHER_LENGTH
     length = options.length or int(min(usual, longest_sequence(model)))
@@ -162,6 +170,14 @@ def _model_of_preset(options: SizeOptions, name: str) -> tuple[str, Any]:
     for given in options.sizes:
         one_of(f"size of {name} that data decides", given, sizes)
     return preset.family, models.create(name, device="meta", **sizes | options.sizes)
+
+
+def _other_weights(options: SizeOptions, name: str) -> int | None:
+    """The numbers in the weight files of a folder of which foveate has no model; None for all others."""
+    folder = Path(name)
+    if name in models.presets() or not is_public(folder) or is_ours(folder) or options.sizes or options.vocabulary:
+        return None
+    return sum(math.prod(shape) for file in weight_files(folder) for shape in read_shapes(file).values())
 
 
 def _model_of_folder(options: SizeOptions, name: str) -> tuple[str, Any]:

@@ -55,8 +55,9 @@ def check_files(folder: Path) -> None:
             check_file(file)
 
 
-def load(folder: Path, device: torch.device) -> nn.Module:
-    """The model of a folder with its weights, in evaluation mode. Raises UserError if it cannot be opened safely."""
+def load(folder: Path, device: torch.device, whole: bool = False) -> nn.Module:
+    """The model of a folder with its weights, in evaluation mode. Raises UserError if it cannot be opened safely, and
+    with `whole` also for tensors of the folder that the model has not."""
     check_files(folder)
     transformers = import_transformers()
     with short_errors(f"transformers {transformers.__version__} cannot open {folder}"):
@@ -70,6 +71,8 @@ def load(folder: Path, device: torch.device) -> nn.Module:
     for name, in_file, in_config in sorted(found.get("mismatched_keys", ())):
         sizes = f"{tuple(in_file)} in its file, but {tuple(in_config)} by config.json"
         raise UserError(f"{folder}: the tensor '{name}' has the size {sizes}")
+    if whole and (spare := sorted(found.get("unexpected_keys", ()))):
+        raise UserError(f"{folder} has the unknown tensor '{spare[0]}'")
     if missing := sorted(name for name in found["missing_keys"] if _matters(name, model)):
         more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
         lacks = f"{folder} lacks the tensor '{missing[0]}'{more}"

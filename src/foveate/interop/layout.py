@@ -12,6 +12,13 @@ from foveate.interop.key_map import KeyMap
 from foveate.nn import StackConfig
 
 
+class UnlikeOurs(UserError):
+    """A `config.json` that makes sense, of a type of model that we have, with a part that our models do not have.
+
+    Where transformers is installed, such a folder runs through it (`interop/through_transformers.py`).
+    """
+
+
 @dataclass(frozen=True)
 class Layout:
     """The layout in which transformers writes a family of ours."""
@@ -223,11 +230,15 @@ class ConfigReader:
     def only(self, names: Iterable[str]) -> None:
         """UserError for a field with another name."""
         if other := self._values.keys() - {*names}:
-            raise self.error(f"unknown field {min(other)!r}")
+            raise self.unlike(f"unknown field {min(other)!r}")
 
     def error(self, what: object) -> UserError:
         """What is wrong with the file."""
         return UserError(f"{self._where}: {what}")
+
+    def unlike(self, what: object) -> UnlikeOurs:
+        """What the file has and our models have not."""
+        return UnlikeOurs(f"{self._where}: {what}")
 
     def numbers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
         """A list of sizes, such as one for each stage. UserError for anything else."""
@@ -241,7 +252,7 @@ class ConfigReader:
         """Our name of a choice. UserError for one that our models do not have."""
         value = self._values.get(name, default)
         if not isinstance(value, str) or value not in known:
-            raise UserError(
+            raise UnlikeOurs(
                 f"{self._where} has the {name} {show_value(value)}; foveate's models have {', '.join(known)}"
             )
         return known[value]
@@ -251,4 +262,4 @@ class ConfigReader:
         for name, value in values.items():
             found = self._values.get(name, value)
             if found != value and found is not None:
-                raise UserError(f"{self._where} has {name} {show_value(found)}; foveate's models have {value!r} only")
+                raise UnlikeOurs(f"{self._where} has {name} {show_value(found)}; foveate's models have {value!r} only")

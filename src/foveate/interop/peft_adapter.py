@@ -27,6 +27,9 @@ SIDES = {"down": "lora_A", "up": "lora_B"}
 HEADS = ("head.", "output.")
 """What the names of a head's modules begin with."""
 
+SAVED_WHOLE = "classifier"
+"""The module that peft saves with all that it holds, whatever `modules_to_save` says of its parts."""
+
 
 def write_adapter(
     folder: Path,
@@ -44,7 +47,7 @@ def write_adapter(
     """
     pairs = _pairs(key_map, updates)
     tensors, ranks = dict[str, Tensor](), dict[str, int]()
-    for entry in key_map.entries:
+    for entry in map(_of_layers, key_map.entries):
         if any(part in pairs for part in entry.ours):
             sides = joined(entry, pairs, [state[f"{part}.weight"].shape[0] for part in entry.ours])
             ranks[entry.public] = len(sides[0])
@@ -55,7 +58,10 @@ def write_adapter(
     rank = max(ranks.values())
     others = {name: own for name, own in ranks.items() if own != rank}
     head = {theirs for ours, theirs in key_map.names.items() if f"{ours}.".startswith(HEADS)}
-    own = {name: value for name, value in key_map.to_public(state).items() if name.rpartition(".")[0] in head}
+    public = key_map.to_public(state)
+    own = {name: value for name, value in public.items() if name in head or name.rpartition(".")[0] in head}
+    modules = {name.rpartition(".")[0] for name in own if name not in head}
+    modules = {SAVED_WHOLE if one.startswith(f"{SAVED_WHOLE}.") else one for one in modules}
     values = {
         "peft_type": "LORA",
         "task_type": task,
@@ -68,7 +74,7 @@ def write_adapter(
         "bias": "none",
         "fan_in_fan_out": any(_is_transposed(entry) for entry in key_map.entries if entry.public in ranks),
         "target_modules": sorted(ranks),
-        "modules_to_save": sorted({name.rpartition(".")[0] for name in own}) or None,
+        "modules_to_save": sorted(modules) or None,
         "inference_mode": True,
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,6 +82,14 @@ def write_adapter(
         save_file(tensors | {PREFIX + name: value.contiguous() for name, value in own.items()}, path, {"format": "pt"})
     with written(folder / CONFIG) as path:
         path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def _of_layers(entry: Entry) -> Entry:
+    """An entry of modules; one of their weights alone, such as the projections that a DeBERTa joins, as of these."""
+    end, names = ".weight", (entry.public, *entry.ours)
+    if not all(name.endswith(end) for name in names):
+        return entry
+    return Entry(tuple(name.removesuffix(end) for name in entry.ours), entry.public.removesuffix(end), entry.transform)
 
 
 def joined(entry: Entry, pairs: Mapping[str, Mapping[str, Tensor]], rows: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -100,9 +114,14 @@ def _is_transposed(entry: Entry) -> bool:
 
 def _pairs(key_map: KeyMap, updates: Mapping[str, Tensor]) -> dict[str, dict[str, Any]]:
     """Both sides of the update of each layer. Raises UserError for anything else."""
-    found, names = dict[str, dict[str, Any]](), key_map.names
+    found = dict[str, dict[str, Any]]()
+    names = {part for entry in key_map.entries for part in _of_layers(entry).ours}
     for name, tensor in updates.items():
         layer, _, side = name.rpartition(".")
+        if side in SIDES and layer not in names and f"{layer}.weight" in names:
+            raise UserError(
+                f"transformers has no layer for '{one_line(layer)}' that peft changes: export the whole model"
+            )
         if layer not in names or side not in SIDES or tensor.ndim != 2:
             raise UserError(f"the adapter has the tensor '{one_line(name)}', which is not an update of a layer")
         found.setdefault(layer, {})[side] = tensor

@@ -18,6 +18,7 @@ from foveate import run_dir
 from foveate.data.sources.cache import fetched
 from foveate.errors import UserError, show_value
 from foveate.files import read_json
+from foveate.interop.key_map import JoinedTransposed, KeyMap
 from foveate.interop.peft_adapter import CONFIG, PREFIX, WEIGHTS
 from foveate.interop.public_folder import MODEL_TYPES, layout_at, read_values, write_tensors
 from foveate.interop.weight_files import weight_files
@@ -79,22 +80,31 @@ def merge(folder: Path, values: Mapping[str, Any], base: Path, place: Path) -> N
     state = {name: value for file in weight_files(base) for name, value in read_tensors(file).tensors.items()}
     config = read_values(base)
     config = with_head(state, config, str(values.get("task_type")))
-    updates = dict[str, dict[str, Tensor]]()
+    table, updates = table_of(config, str(base / run_dir.CONFIG)), dict[str, dict[str, Tensor]]()
+    bare = not any(name.startswith(table.prefix) for name in state)
     for name, tensor in read_tensors(folder / WEIGHTS).tensors.items():
         module, _, leaf = name.removeprefix(PREFIX).removesuffix(".weight").rpartition(".")
         if leaf in PARTS:
             updates.setdefault(module, {})[PARTS[leaf]] = tensor
+            if "embedding" in leaf:
+                updates[module]["embedding"] = tensor
         elif "lora_" in name:
             raise UserError(f"{folder} has the tensor '{name}', which foveate does not obey")
         elif ".original_module." not in name:
             own = name.removeprefix(PREFIX).replace(".base_layer.", ".").replace(".modules_to_save.", ".")
-            state[name_in(state, own) or own] = tensor
-    untie(state, config, updates, str(base / run_dir.CONFIG))
+            own = name_in(state, own) or (own.removeprefix(table.prefix) if bare else own)
+            state[own] = tensor
+            for copy in [copy for copy, name in table.tied.items() if name == own and copy in state]:
+                del state[copy]  # which is tied to it
+    untie(state, config, updates, table.tied)
+    turned = [entry.public for entry in table.entries if isinstance(entry.transform, JoinedTransposed)]
     for module, parts in updates.items():
         layer = name_in(state, f"{module}.weight")
         if layer is None or len(parts) < 2:
             raise UserError(f"{folder} changes '{module}', which its base {base} lacks")
-        state[layer] = updated(state[layer], parts, scale_of(module, values), f"{folder}: '{module}'")
+        turn = "embedding" in parts or any(f".{module}".endswith(f".{one}") for one in turned)
+        turn = turn or (not table.entries and bool(values.get("fan_in_fan_out")))
+        state[layer] = updated(state[layer], parts, scale_of(module, values), turn, f"{folder}: '{module}'")
     if (rows := classes_of(state)) is not None and len(config.get("id2label") or {}) != rows:
         config["id2label"] = {str(number): f"LABEL_{number}" for number in range(rows)}
         config["label2id"] = {f"LABEL_{number}": number for number in range(rows)}
@@ -134,12 +144,17 @@ def with_head(state: dict[str, Tensor], config: Mapping[str, Any], task: str) ->
     return {**found, "architectures": [own]}
 
 
-def untie(state: dict[str, Tensor], config: dict[str, Any], updates: Collection[str], where: str) -> None:
-    """Give a tied model an output matrix of its own where only its embeddings are updated, as peft has it."""
+def table_of(config: Mapping[str, Any], where: str) -> KeyMap:
+    """The table of tensors of a base; an empty one for a type that foveate has not."""
     if (kind := config.get("model_type")) not in MODEL_TYPES:
-        return
+        return KeyMap(())
     layout = layout_at(MODEL_TYPES[str(kind)])
-    for copy, name in layout.key_map(layout.read_config(config, where)).tied.items():
+    return layout.key_map(layout.read_config(config, where))
+
+
+def untie(state: dict[str, Tensor], config: dict[str, Any], updates: Collection[str], tied: Mapping[str, str]) -> None:
+    """Give a tied model an output matrix of its own where only its embeddings are updated, as peft has it."""
+    for copy, name in tied.items():
         own = name_in(state, name)
         if own is not None and copy not in state and any(name_in(state, f"{one}.weight") == own for one in updates):
             state[copy], config["tie_word_embeddings"] = state[own].clone(), False
@@ -171,16 +186,18 @@ def _matches(module: str, pattern: str) -> bool:
         raise UserError(f"{CONFIG} has the pattern {show_value(pattern)}, which cannot be read: {error}") from None
 
 
-def updated(weight: Tensor, parts: Mapping[str, Tensor], scale: float, what: str) -> Tensor:
-    """The weights with an update. Raises UserError for factors of other sizes."""
+def updated(weight: Tensor, parts: Mapping[str, Tensor], scale: float, turn: bool, what: str) -> Tensor:
+    """The weights with an update, which is turned for embeddings and for layers that keep inputs first.
+
+    Raises UserError for factors of other sizes.
+    """
     down, up = parts["down"].float(), parts["up"].float()
     if down.ndim != 2 or up.ndim != 2 or weight.ndim != 2 or down.shape[0] != up.shape[1]:
         raise UserError(f"{what} has factors {tuple(down.shape)} and {tuple(up.shape)}, which is no update of a layer")
     change = scale * (up @ down)
+    change = change.T if turn else change
     if change.shape != weight.shape:
-        change = change.T  # of embeddings, and of layers that keep inputs first
-    if change.shape != weight.shape:
-        raise UserError(f"{what} has an update of {tuple(change.T.shape)}, but weights of {tuple(weight.shape)}")
+        raise UserError(f"{what} has an update of {tuple(change.shape)}, but weights of {tuple(weight.shape)}")
     return (weight.float() + change).to(weight.dtype)
 
 

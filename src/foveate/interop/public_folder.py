@@ -17,7 +17,7 @@ from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import read_json, written
 from foveate.interop.key_map import KeyMap
-from foveate.interop.layout import Layout, label_names, require_public
+from foveate.interop.layout import Layout, UnlikeOurs, label_names, require_public
 from foveate.interop.timm_config import as_transformers, is_timm
 from foveate.interop.weight_files import WHOLE, refuse_adapters, weight_files
 from foveate.models.text.causal_language_model import CausalLanguageModelConfig
@@ -244,6 +244,20 @@ def has_known_head(folder: Path) -> bool:
     layout = layout_of(folder, any_head=True)
     named = header_of(folder).architectures or ()
     return all(name in layout.architectures for name in named) and layout.reads(read_values(folder))
+
+
+def unlike_ours(folder: Path) -> UnlikeOurs | None:
+    """What the config of a folder has and our model of its type has not; None where all is known, or cannot be."""
+    values = read_values(folder)
+    if values["model_type"].startswith("timm_"):
+        return None
+    try:
+        layout_at(MODEL_TYPES[values["model_type"]]).read_config(values, str(folder / run_dir.CONFIG))
+    except UnlikeOurs as reason:
+        return reason
+    except UserError:
+        return None
+    return None
 
 
 def read_config(folder: Path, body: bool = False) -> tuple[Layout, Any]:

@@ -1,4 +1,4 @@
-"""Models that foveate has none of, run by the installed transformers behind the interface of ours.
+"""Models that foveate has none of, or not with all of their parts: the installed transformers runs them here.
 
 They answer, are measured and looked at; they are not trained here, nor written.
 """
@@ -19,7 +19,16 @@ from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.huggingface import has_transformers, import_transformers, load
 from foveate.interop.layout import label_names
-from foveate.interop.public_folder import MODEL_TYPES, PublicModel, has_known_head, head_of, header_of, read_folder
+from foveate.interop.public_folder import (
+    MODEL_TYPES,
+    PublicModel,
+    has_known_head,
+    head_of,
+    header_of,
+    read_folder,
+    reads_images,
+    unlike_ours,
+)
 from foveate.models.text.causal_language_model import Side, align_right
 
 HEADS = {
@@ -94,7 +103,7 @@ def predicts_next(folder: Path) -> bool:
 def read_through_transformers(folder: Path) -> PublicModel:
     """The model of a folder. Raises UserError where transformers is not installed, or cannot open it."""
     head, values = head_through_transformers(folder), read_json(folder / run_dir.CONFIG)
-    theirs: Any = load(folder, torch.device("cpu"))
+    theirs: Any = load(folder, torch.device("cpu"), whole=header_of(folder).model_type in MODEL_TYPES)
     own = theirs.config.get_text_config() if hasattr(theirs.config, "get_text_config") else theirs.config
     config = ThroughTransformersConfig(
         model_type=str(theirs.config.model_type),
@@ -201,11 +210,14 @@ class Texts(Words):
         places: Int[Tensor, "B M"] | None = None,
         **types: Tensor,
     ) -> Output:
-        """Logits (B, 1, N). Rows of other lengths are read alone: transformers finds padding by a token's number."""
-        if lengths is None or bool((lengths == tokens.shape[1]).all()):
+        """Logits (B, 1, N). Rows of other lengths are read alone: transformers finds padding by a token's number, and a
+        model of the next word whose config has no such number refuses all batches."""
+        batch, longest = tokens.shape
+        whole = lengths is None or bool((lengths == longest).all())
+        if whole and (batch == 1 or getattr(self.theirs.config, "pad_token_id", None) is not None):
             return Output(self.theirs(**self.inputs(tokens, None)).logits[:, None])
         rows = []
-        for row, length in enumerate(lengths.tolist()):
+        for row, length in enumerate([longest] * batch if lengths is None else lengths.tolist()):
             own = tokens[row : row + 1]
             rows.append(own[:, :length] if padding_side == "right" else own[:, -length:])
         return Output(torch.cat([self.theirs(**self.inputs(one, None)).logits for one in rows])[:, None])
@@ -284,16 +296,35 @@ class ImageTexts(ThroughTransformers):
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether foveate has a model equal to a folder's, with its head; a folder without a config is for us to refuse."""
+    """Whether foveate has a model equal to a folder's, with its head and all parts that its config says; or has to
+    refuse it, as one without a config, or with parts that nobody here runs."""
     if not (folder / run_dir.CONFIG).is_file():
         return True
     kind = header_of(folder).model_type
-    return kind in MODEL_TYPES and has_known_head(folder)
+    if kind not in MODEL_TYPES or not has_known_head(folder):
+        return False
+    return unlike_ours(folder) is None or not _runs_instead(folder)
+
+
+def _runs_instead(folder: Path) -> bool:
+    """Whether a folder of a type that we have, but unlike ours, runs through transformers: if it reads texts, labels
+    images, or writes about them."""
+    if reads_images(header_of(folder).model_type):
+        return named_class(folder).endswith("ForImageClassification") or writes_about_images(folder)
+    return any(named_class(folder).endswith(end) for end in HEADS)
 
 
 def read_any(folder: Path) -> PublicModel:
-    """The model of a folder: ours where we have one, otherwise through transformers. Raises UserError, one line."""
-    return read_folder(folder) if is_ours(folder) or not has_transformers() else read_through_transformers(folder)
+    """The model of a folder: ours where we have one, otherwise through transformers. Raises UserError, one line: of a
+    model that is almost ours, what is unlike it."""
+    if is_ours(folder) or not has_transformers():
+        return read_folder(folder)
+    try:
+        return read_through_transformers(folder)
+    except UserError:
+        if header_of(folder).model_type in MODEL_TYPES and (reason := unlike_ours(folder)) is not None:
+            raise reason from None
+        raise
 
 
 def head_of_any(folder: Path) -> str:

@@ -12,7 +12,8 @@ from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.errors import UserError, unknown
 from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import head_of, header_of, is_public, reads_sounds
+from foveate.interop.public_folder import header_of, is_public, reads_sounds
+from foveate.interop.through_transformers import head_of_any
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import describe, load_run
@@ -37,15 +38,16 @@ def opener(folder: Path) -> Any:
     if is_public(folder):
         from foveate.tasks.checkpoint import ImageFolders, reads_images  # the forms of images start no run of texts
 
-        if reads_images(folder) and head_of(folder) == "match":
+        seen = head_of_any(folder) if reads_images(folder) else None
+        if seen == "match":
             from foveate.tasks.hf.matchers import MatcherFolders
 
             return MatcherFolders(folder)
-        if reads_images(folder) and head_of(folder) == "words":
+        if seen == "words":
             from foveate.tasks.hf.image_writers import ImageWriterFolder
 
             return ImageWriterFolder(folder)
-        if reads_images(folder):
+        if seen is not None:
             return ImageFolders(folder)
         if reads_sounds(header_of(folder).model_type):
             from foveate.tasks.hf.sounds import SoundFolders

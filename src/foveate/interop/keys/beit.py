@@ -6,7 +6,7 @@ from typing import Any
 from foveate.errors import UserError
 from foveate.interop.key_map import KeyMap
 from foveate.interop.keys import vit
-from foveate.interop.layout import ConfigReader, Layout
+from foveate.interop.layout import ConfigReader, Layout, UnlikeOurs
 from foveate.models.vision.vit import ViTConfig
 
 OWN = ("pooling", "pooled_norm", "positions", "layer_scale", "key_bias")
@@ -32,7 +32,7 @@ def read_config(values: Mapping[str, Any], where: str) -> ViTConfig:
         read.get(name, False) for name in ("use_absolute_position_embeddings", "use_relative_position_bias")
     )
     if learned and relative:
-        raise UserError(f"{where} has positions of both kinds, absolute and relative; foveate's models have one")
+        raise UnlikeOurs(f"{where} has positions of both kinds, absolute and relative; foveate's models have one")
     mean = read.get("use_mean_pooling", True)
     return vit.read_sizes(
         values,

@@ -10,7 +10,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, JoinedTransposed, KeyMap
-from foveate.interop.layout import ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, UnlikeOurs, require_defaults
 from foveate.models.text.bert import BertConfig
 
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu-tanh", "relu": "relu", "silu": "silu"}
@@ -256,14 +256,14 @@ def read_config(values: Mapping[str, Any], where: str) -> BertConfig:
         known = ", ".join(name for one in ALL for name in one.types)
         raise UserError(f"{where} is of a model of the type {kind!r}, but must be one of {known}")
     if values.get("position_embedding_type", "absolute") != "absolute" or values.get("is_decoder"):
-        raise UserError(f"{where} is of a decoder, or has relative positions, which foveate's BERT has not")
+        raise UnlikeOurs(f"{where} is of a decoder, or has relative positions, which foveate's BERT has not")
     read, usual = ConfigReader(values, where), _PLAIN[names.body]
 
     def size(name: str, default: Any) -> Any:
         return read.get(names.field(name), usual.get(name, default))
 
     activation = read.choice(names.field("hidden_act"), "gelu", ACTIVATIONS)
-    offset = 2 if names in (ROBERTA, MPNET) else 0
+    offset = {ROBERTA.body: read.get("pad_token_id", 1) + 1, MPNET.body: 2}.get(names.body, 0)
     found = BertConfig(
         vocabulary=size("vocab_size", 30522),
         width=size("hidden_size", 768),
@@ -299,7 +299,7 @@ def write_config(config: BertConfig) -> dict[str, Any]:
     require_defaults(config, BertConfig(vocabulary=1), _AS_IN_THE_PAPER, "transformers' BERT")
     if config.pooling != "first":
         raise UserError("transformers' BERT reads a text's first token: train with --architecture.pooling first")
-    if config.position_offset not in (None, 2):
+    if names is not ROBERTA and config.position_offset not in (None, 2):
         raise UserError(f"{names.begins}'s positions begin at row 2, not {config.position_offset}")
     if config.head == "words" and config.word_activation != (names.word_activation or config.activation):
         raise UserError(
@@ -327,6 +327,7 @@ def write_config(config: BertConfig) -> dict[str, Any]:
         **{names.field(name): value for name, value in values.items()},
         **{name: value for name, value in more.items() if value is not None},
         **({"type_vocab_size": config.token_types} if config.token_types else {}),
+        **({"pad_token_id": (config.position_offset or 2) - 1} if names is ROBERTA else {}),
         "tie_word_embeddings": config.tie,
     }
 

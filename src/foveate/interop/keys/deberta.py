@@ -7,7 +7,7 @@ from typing import Any
 from foveate.errors import UserError, show_value
 from foveate.interop.key_map import Entry, JoinedByHead, KeyMap, Same, Transform
 from foveate.interop.keys.bert import ACTIVATIONS, KINDS, LEGACY_WORDS, OTHER_HEADS, WRITTEN, tied_words
-from foveate.interop.layout import ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, UnlikeOurs, require_defaults
 from foveate.models.text.deberta import DebertaConfig
 
 _HEADS: dict[str, dict[str, str]] = {
@@ -98,7 +98,7 @@ def read_config(values: Mapping[str, Any], where: str) -> DebertaConfig:
     read.require(relative_attention=True, talking_head=False, embedding_size=width, pooler_hidden_size=width)
     read.require(conv_kernel_size=0, legacy=True, attention_head_size=width // max(1, read.get(_HEAD_COUNT, 12)))
     if "relative_attention" not in values:
-        raise UserError(f"{where} has no relative_attention; foveate's DeBERTa has relative positions")
+        raise UnlikeOurs(f"{where} has no relative_attention; foveate's DeBERTa has relative positions")
     terms = _terms(values, where)
     longest = _signed(values, "max_relative_positions", where) or read.get("max_position_embeddings", 512)
     buckets = 0 if first else _signed(values, "position_buckets", where)
@@ -137,7 +137,7 @@ def _terms(values: Mapping[str, Any], where: str) -> tuple[str, ...]:
     found = values.get("pos_att_type") or []
     parts = [part.strip() for part in found.lower().split("|")] if isinstance(found, str) else found
     if not isinstance(parts, list) or any(part not in _TERMS for part in parts):
-        raise UserError(f"{where} has the pos_att_type {show_value(found)}; foveate's models have {', '.join(_TERMS)}")
+        raise UnlikeOurs(f"{where} has the pos_att_type {show_value(found)}; foveate's models have {', '.join(_TERMS)}")
     return tuple(parts)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, Joined, KeyMap
 from foveate.interop.keys import vit
-from foveate.interop.layout import ConfigReader, Layout
+from foveate.interop.layout import ConfigReader, Layout, UnlikeOurs
 from foveate.models.vision.vit import ViTConfig
 
 OWN = ("pooling", "registers", "antialias", "layer_scale", "gated")
@@ -48,7 +48,7 @@ def read_config(values: Mapping[str, Any], where: str) -> ViTConfig:
     read.require(qkv_bias=True)
     registers = read.get("num_register_tokens", 4) if values["model_type"] == "dinov2_with_registers" else None
     if registers == 0:
-        raise UserError(f"{where} has num_register_tokens 0; foveate's models have at least one, or are a dinov2")
+        raise UnlikeOurs(f"{where} has num_register_tokens 0; foveate's models have at least one, or are a dinov2")
     gated, width = read.get("use_swiglu_ffn", False), read.get("hidden_size", 768)
     inner = int(width * read.get("mlp_ratio", 4))
     return vit.read_sizes(

@@ -8,7 +8,7 @@ from typing import Any
 from foveate.errors import UserError, show_value
 from foveate.interop.key_map import KeyMap
 from foveate.interop.keys.timm import Tensors, timm_layout
-from foveate.interop.layout import ConfigReader, Layout
+from foveate.interop.layout import ConfigReader, Layout, UnlikeOurs
 from foveate.models.vision.efficientnet import EXPANSIONS, KERNELS, STRIDES, EfficientNetConfig
 
 BASE = {"in_channels": (32, 16, 24, 40, 80, 112, 192), "out_channels": (16, 24, 40, 80, 112, 192, 320)}
@@ -97,13 +97,13 @@ def read_config(values: Mapping[str, Any], where: str) -> EfficientNetConfig:
     inner, outer = (tuple(_rounded(width * times, unit) for width in read.numbers(name, BASE[name])) for name in BASE)
     stem, count = _rounded(32 * times, unit), len(KERNELS)
     if len(outer) != count or inner != (stem, *outer[:-1]):
-        raise UserError(f"{where} has the in_channels {list(inner)}, but {[stem, *outer[:-1]]} are what blocks give")
+        raise UnlikeOurs(f"{where} has the in_channels {list(inner)}, but {[stem, *outer[:-1]]} are what blocks give")
     depth = float(read.get("depth_coefficient", 3.1))
     blocks = tuple(math.ceil(depth * one) for one in read.numbers("num_block_repeats", (1, 2, 2, 3, 3, 4, 1)))
     if len(blocks) != count:
-        raise UserError(f"{where} has {len(blocks)} stages; foveate's models have {count}")
+        raise UnlikeOurs(f"{where} has {len(blocks)} stages; foveate's models have {count}")
     if same := [one for one, two, stride in zip(inner, outer, STRIDES, strict=True) if one == two and stride == 1]:
-        raise UserError(f"{where} has a stage that begins and ends with the width {same[0]}; foveate adds its input")
+        raise UnlikeOurs(f"{where} has a stage that begins and ends with the width {same[0]}; foveate adds its input")
     size = read.get("image_size", 600)
     _check_padding(values, size, blocks, where)
     return EfficientNetConfig(
@@ -131,7 +131,7 @@ def _check_padding(values: Mapping[str, Any], size: int, blocks: tuple[int, ...]
     """UserError for a file that pads maps of odd sizes otherwise than TensorFlow does, for images of its size."""
     wanted, side = odd_blocks(size, blocks), values.get("depthwise_padding") or []
     if [*side] != wanted:
-        raise UserError(
+        raise UnlikeOurs(
             f"{where} has the depthwise_padding {show_value(side)}; for images of {size} pixels foveate's is {wanted}"
         )
 

@@ -22,7 +22,7 @@ def read_config(values: Mapping[str, Any], where: str) -> Gemma2Config:
     windows = llama.read_windows(read, layers, size, [layer % 2 == 0 for layer in range(layers)])
     caps = {ours: read.optional(name, getattr(usual, ours)) for ours, name in _CAPS.items()}
     if not all(cap is None or cap > 0 for cap in caps.values()):
-        raise read.error(f"soft caps of 0: {', '.join(_CAPS.values())}")
+        raise read.unlike(f"soft caps of 0: {', '.join(_CAPS.values())}")
     scale = read.get("query_pre_attn_scalar", 256.0) ** -0.5
     return Gemma2Config(**own, **llama.read_biases(read), **windows, **caps, score_scale=scale)
 

@@ -49,7 +49,7 @@ def read_config(values: Mapping[str, Any], where: str) -> GPTJConfig:
     read = ConfigReader(values, where)
     width = read.get("n_embd", 4096)
     if (turned := read.optional("rotary_dim", 64)) is None or turned % 2:
-        raise read.error(f"rotary_dim is {turned}, but must be an even number")
+        raise read.unlike(f"rotary_dim is {turned}, but must be an even number")
     return GPTJConfig(
         vocabulary=read.get("vocab_size", 50400),
         width=width,

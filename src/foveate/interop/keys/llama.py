@@ -111,7 +111,7 @@ def write_biases(config: LlamaConfig) -> dict[str, Any]:
 def refuse_share(read: ConfigReader) -> None:
     """UserError where a part of each head's width turns."""
     if (share := read_share(read, 1.0)) != 1:
-        raise read.error(f"partial_rotary_factor is {share}, but all of a head's width turns in this model")
+        raise read.unlike(f"partial_rotary_factor is {share}, but all of a head's width turns in this model")
 
 
 def period(pattern: Sequence[bool]) -> tuple[bool, ...]:

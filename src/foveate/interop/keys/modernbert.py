@@ -7,7 +7,7 @@ from typing import Any
 from foveate.errors import UserError, show_value
 from foveate.interop.key_map import Entry, Joined, KeyMap, Same, Transform
 from foveate.interop.keys.bert import ACTIVATIONS, KINDS, WRITTEN, tied_words
-from foveate.interop.layout import ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, UnlikeOurs, require_defaults
 from foveate.interop.rotary_fields import read_rotary
 from foveate.models.text.bert import BertConfig
 
@@ -69,7 +69,7 @@ def read_config(values: Mapping[str, Any], where: str) -> BertConfig:
     """The config of a `config.json`. UserError for what our models do not have."""
     read = ConfigReader(values, where)
     bias = read.get("attention_bias", False)
-    read.require(mlp_bias=bias, decoder_bias=True)
+    read.require(mlp_bias=bias, decoder_bias=True, norm_bias=False)
     layers, activation = read.get("num_hidden_layers", 22), read.choice("hidden_activation", "gelu", ACTIVATIONS)
     return BertConfig(
         **_PLAIN,  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def _base(values: Mapping[str, Any], where: str, kind: str, older: str, default:
     base = float(ConfigReader(values, where).get(older, default))
     fields = read_rotary(ConfigReader({"rope_parameters": own}, where), base, 1)
     if "rotary_scaling" in fields:
-        raise UserError(f"{where} has scaled rotary positions, which foveate's ModernBERT has not")
+        raise UnlikeOurs(f"{where} has scaled rotary positions, which foveate's ModernBERT has not")
     return float(fields["rotary_base"])
 
 

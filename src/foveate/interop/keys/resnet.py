@@ -4,10 +4,10 @@ the others."""
 from collections.abc import Mapping
 from typing import Any
 
-from foveate.errors import UserError, show_value
+from foveate.errors import show_value
 from foveate.interop.key_map import KeyMap
 from foveate.interop.keys.timm import Tensors, timm_layout
-from foveate.interop.layout import ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, UnlikeOurs, require_defaults
 from foveate.models.vision.resnet import ResNetConfig
 
 EXPANSION = 4
@@ -60,7 +60,7 @@ def read_config(values: Mapping[str, Any], where: str) -> ResNetConfig:
     outer = read.numbers("hidden_sizes", (256, 512, 1024, 2048))
     widths = tuple(width // EXPANSION for width in outer) if block == "bottleneck" else outer
     if (stem := read.get("embedding_size", 64)) != widths[0]:
-        raise UserError(
+        raise UnlikeOurs(
             f"{where} has the embedding_size {stem}, but the hidden_sizes {show_value(list(outer))}: foveate's first "
             f"stage is as wide as the layer before it"
         )

@@ -8,7 +8,7 @@ from typing import Any
 from foveate.errors import UserError, show_value
 from foveate.interop.key_map import KeyMap
 from foveate.interop.keys.timm import Tensors, timm_layout
-from foveate.interop.layout import ConfigReader, Layout
+from foveate.interop.layout import ConfigReader, Layout, UnlikeOurs
 from foveate.models.vision.swin import SwinConfig
 
 _TRANSFORMERS = {
@@ -96,12 +96,12 @@ def read_config(values: Mapping[str, Any], where: str) -> SwinConfig:
     heads = read.numbers("num_heads", (3, 6, 12, 24))
     head_width = width // heads[0] if heads and heads[0] else 0
     if not head_width or any(count * head_width != width << stage for stage, count in enumerate(heads)):
-        raise UserError(f"{where} has the num_heads {show_value(list(heads))}; foveate's heads have one width")
+        raise UnlikeOurs(f"{where} has the num_heads {show_value(list(heads))}; foveate's heads have one width")
     if len(heads) != len(blocks):
         raise UserError(f"{where} has {len(blocks)} depths, but {len(heads)} num_heads")
     expansion = read.get("mlp_ratio", 4.0)
     if expansion != int(expansion):
-        raise UserError(f"{where} has the mlp_ratio {expansion}; foveate's is a whole number")
+        raise UnlikeOurs(f"{where} has the mlp_ratio {expansion}; foveate's is a whole number")
     second = values["model_type"] == "swinv2"
     trained = values.get("pretrained_window_sizes") if second else None
     return SwinConfig(

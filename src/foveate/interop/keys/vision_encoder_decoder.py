@@ -9,7 +9,7 @@ from foveate.errors import UserError, show_value
 from foveate.interop.key_map import Entry, KeyMap
 from foveate.interop.keys import beit, deit, dinov2, swin, vit
 from foveate.interop.keys.image_decoders import DECODERS, DecoderLayout
-from foveate.interop.layout import ConfigReader, Layout
+from foveate.interop.layout import ConfigReader, Layout, UnlikeOurs
 from foveate.models.multimodal.vision_encoder_decoder import VisionEncoderDecoderConfig, places_width
 from foveate.models.vision.image_encoder import ImageBody
 from foveate.models.vision.swin import SwinConfig
@@ -122,7 +122,7 @@ def _table(values: Mapping[str, Any], name: str, known: Mapping[str, Any], where
     table = values.get(name)
     kind = table.get("model_type") if isinstance(table, Mapping) else None
     if not isinstance(table, Mapping) or not isinstance(kind, str) or kind not in known:
-        raise UserError(f"{where} has the {name} {show_value(kind)}; foveate's models have {', '.join(known)}")
+        raise UnlikeOurs(f"{where} has the {name} {show_value(kind)}; foveate's models have {', '.join(known)}")
     return table
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from foveate.errors import UserError
 from foveate.interop.key_map import Entry, KeyMap, Same, Transform
-from foveate.interop.layout import ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, UnlikeOurs, require_defaults
 from foveate.models.text.xlnet import XLNetConfig
 
 _PROJECTIONS = {"query": "q", "key": "k", "value": "v", "distance": "r"}
@@ -124,7 +123,7 @@ def read_config(values: Mapping[str, Any], where: str) -> XLNetConfig:
     read.require(summary_type="last", summary_use_proj=True, summary_activation="tanh")
     width, heads = read.get("d_model", 1024), read.get("n_head", 16)
     if heads and read.get("d_head", width // heads) * heads != width:
-        raise UserError(f"{where} has heads of the width {values['d_head']}, but {heads} of them must fill {width}")
+        raise UnlikeOurs(f"{where} has heads of the width {values['d_head']}, but {heads} of them must fill {width}")
     dropout = read.get("dropout", 0.1)
     return XLNetConfig(
         vocabulary=read.get("vocab_size", 32000),

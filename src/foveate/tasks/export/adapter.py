@@ -33,12 +33,14 @@ def export_adapter(folder: Path, out: Path) -> Path:
     layout = layout_of(base, any_head=True)
     if layout.family != description.family or layout.image_processor or reads_sounds(header_of(base).model_type):
         raise UserError(f"{folder} is a {description.family}; adapters are written for models of texts only")
-    if layout.family == "gpt-neox":
-        raise UserError(f"{folder} is a gpt-neox, of whose adapters peft makes other outputs: export the whole model")
     where = str(folder / run_dir.CONFIG)
     config: Any = from_dict(models.config_class(description.family), description.architecture, where)
     if layout.family == "bert" and config.head == "text" and config.pooling != "first":
         raise UserError("transformers' classifier reads the first token: train with --architecture.pooling first")
+    if layout.family == "gpt-neox" and config.head == "words":  # whose output layer has another name in each version
+        raise UserError(f"{folder} is a gpt-neox, of whose adapters peft makes other outputs: export the whole model")
+    if config.head == "pair":
+        config.head = "text"  # which transformers labels pairs with too: it has the same layers
     layout.write_config(config)  # which refuses what transformers does not have
     kind = TASK_TYPES.get(config.head) if config.head != "words" or description.family in CAUSAL else None
     state, updates = (read_tensors(folder / name).tensors for name in (run_dir.WEIGHTS, ADAPTER))

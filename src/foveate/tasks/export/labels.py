@@ -71,8 +71,9 @@ def write_bert(folder: Path, model: nn.Module, values: Mapping[str, Any]) -> Non
     Raises UserError for a model that transformers does not have.
     """
     config: Any = model.config
-    if config.position_offset is not None and (pad := values["pad_token_id"]) != 1:
-        raise UserError(f"transformers' RoBERTa counts positions from a padding token 1, but here it is {pad}")
+    first = (config.position_offset or 0) - 1
+    if first >= 0 and (pad := values.get("pad_token_id", first)) != first:
+        raise UserError(f"transformers' RoBERTa counts positions from its padding token, {first}, but here it is {pad}")
     write_folder(folder, "bert", model, values)
 
 

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from foveate.errors import UserError, one_of
 from foveate.files import workshop
+from foveate.interop.through_transformers import ThroughTransformers
 from foveate.nn import merge_low_rank
 from foveate.tasks.completion.exporting import export_gguf, export_language_model, writes_words
 from foveate.tasks.export.cloze import export_cloze, fills_in_words
@@ -44,6 +45,8 @@ def export(skill: Any, out: Path, way: ExportFormat) -> str:
     Raises UserError, before anything is left in `out`, for a model that cannot be written so.
     """
     one_of("export", way, WAYS)
+    if isinstance(skill.model, ThroughTransformers):
+        raise UserError("transformers runs this model, of which foveate has none to write: copy its folder")
     return WAYS[way](skill, out)
 
 
