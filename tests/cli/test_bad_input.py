@@ -246,7 +246,8 @@ def test_a_run_folder_that_is_damaged(fails: Fails, copy: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("run", "nosuch", "x", "--probabilities"), ("eval", "nosuch", "--details"), ("serve", "nosuch", "--top")]
+    "arguments",
+    [("run", "nosuch", "x", "--probabilities"), ("eval", "nosuch", "--details"), ("serve", "nosuch", "--top")],
 )
 def test_a_missing_folder_is_told_before_an_option_of_its_task(fails: Fails, arguments: tuple[str, ...]) -> None:
     """Whose options are not known without the folder."""
