@@ -1,6 +1,7 @@
 """Mistakes of a user, each reported in one clear line."""
 
 import difflib
+import math
 import operator
 import re
 from collections.abc import Iterable, Sequence
@@ -119,7 +120,8 @@ def at_least(least: float, name: str, value: float) -> None:
     except TypeError:
         raise UserError(f"{name} is {show_value(value)}, but must be a number") from None
     if not enough:
-        raise UserError(f"{name} is {value}, but must be at least {least}")
+        kind = "a number" if least == -math.inf else f"at least {least}"
+        raise UserError(f"{name} is {value}, but must be {kind}")
     if isinstance(value, int):
         at_most(MOST, name, value)
 

@@ -245,6 +245,16 @@ def test_a_run_folder_that_is_damaged(fails: Fails, copy: Path) -> None:
     assert fails("run", copy, "cat") == f"{copy} has no config.json: no model was ever saved there; it is empty"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("run", "nosuch", "x", "--probabilities"), ("eval", "nosuch", "--details"), ("serve", "nosuch", "--top")],
+)
+def test_a_missing_folder_is_told_before_an_option_of_its_task(fails: Fails, arguments: tuple[str, ...]) -> None:
+    """Whose options are not known without the folder."""
+    assert fails(*arguments).startswith("there is no folder nosuch, ")
+    assert fails(arguments[0], "--nosuch").startswith("unknown option --nosuch; ")
+
+
 def test_shapes_that_do_not_fit(fails: Fails, copy: Path) -> None:
     config = json.loads((copy / "config.json").read_text())
     config["architecture"]["embedding"] = 31

@@ -288,7 +288,7 @@ def test_pictures_that_cannot_be(fails: Fails, gpt2: Path) -> None:
     assert fails("look", gpt2, "x", "--heads", "1").startswith("--heads are drawn by --picture: name a file for it")
     assert fails("look", gpt2, "x", "--running-text").startswith("--running-text is drawn by --picture: name a file")
     given = (gpt2, "x", "--picture", "a.png")
-    assert "7" in fails("look", *given, "--heads", "7")
+    assert "there is no head 7 among" in fails("look", *given, "--heads", "7")
     beside = ("--beside", "y", "--measure", "difference")
     assert fails("look", *given, *beside).startswith("--picture draws no difference, which the page shows")
 

@@ -196,6 +196,8 @@ def test_columns_of_any_name(name: str, kind: str, folder: Path) -> None:
     with naming_columns(pairs):
         found = reader.read([path])
     assert [list(reader.cells(example)) for example in found] == rows
+    with naming_columns([",".join(pairs)]):
+        assert [list(reader.cells(example)) for example in reader.read([path])] == rows
     with naming_columns([*pairs[1:], f"{reader.columns[0].key}=Absent"]), pytest.raises(UserError) as error:
         list(reader.read([path]))
     assert ": no column Absent; it has " in str(error.value) or ": no Absent; it has " in str(error.value)
@@ -203,7 +205,7 @@ def test_columns_of_any_name(name: str, kind: str, folder: Path) -> None:
         list(reader.read([path]))
 
 
-@pytest.mark.parametrize("pairs", [["text"], ["=a"], ["text="], ["text=a", "text=b"]])
+@pytest.mark.parametrize("pairs", [["text"], ["=a"], ["text="], ["text=a", "text=b"], ["text=a,text=b"]])
 def test_pairs_that_name_no_column(pairs: list[str]) -> None:
     with pytest.raises(UserError, match=r"^--columns "), naming_columns(pairs):
         pass

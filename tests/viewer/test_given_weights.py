@@ -15,7 +15,7 @@ from foveate.cli.look import main as look
 from foveate.errors import UserError
 from foveate.sight import from_weights
 from foveate.tensor_files import write_tensors
-from foveate.viewer.given_file import read_weights
+from foveate.viewer.given_file import PARTS, read_weights
 from foveate.viewer.page import read
 
 transformers = pytest.importorskip("transformers")
@@ -96,6 +96,29 @@ def test_queries_and_keys_of_groups() -> None:
     expected = scores.masked_fill(torch.ones(3, 5).tril(2) == 0, -torch.inf).softmax(-1)
     site = saved_npz(arrays).sight["layer.0"]
     torch.testing.assert_close(site.weights()[0], expected)
+
+
+@pytest.mark.parametrize("ending", ["npz", "safetensors"])
+def test_causal_and_scale_of_one_site(ending: str, tmp_path: Path) -> None:
+    """As in a file of a decoder, whose self-attention alone is causal."""
+    queries, keys = torch.randn(2, 3, 6), torch.randn(2, 3, 6)
+    path = tmp_path / f"given.{ending}"
+    sides = {
+        f"{site}.{part}": side for site in ("self", "cross") for part, side in zip(PARTS, (queries, keys), strict=False)
+    }
+    if ending == "npz":
+        settings: dict[str, Any] = {"self.causal": np.array(True), "self.scale": np.array(0.5), "scale": np.array(2)}
+        np.savez(path, **sides, **settings)
+    else:
+        write_tensors(path, sides, {"self.causal": "true", "self.scale": "0.5", "scale": "2"})
+    sight = read_weights(path).sight
+    past = torch.ones(3, 3).tril() == 0
+    torch.testing.assert_close(sight["cross"].weights()[0], (2 * queries @ keys.mT).softmax(-1))
+    expected = (0.5 * queries @ keys.mT).masked_fill(past, -torch.inf).softmax(-1)
+    torch.testing.assert_close(sight["self"].weights()[0], expected)
+    for name, value in (("other.causal", True), ("self.scale", np.ones(2)), ("causal", np.array("yes"))):
+        with pytest.raises(UserError, match=f"{name}"):
+            saved_npz(sides | {name: np.array(value)})
 
 
 def saved_npz(arrays: dict[str, Any]) -> Any:

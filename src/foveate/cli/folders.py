@@ -15,7 +15,7 @@ from foveate.files import real_path
 from foveate.interop.pretrained import GGUF, PRETRAINED, locate
 from foveate.interop.public_folder import is_public
 from foveate.tasks import find_task, opener
-from foveate.tasks.loading import Runs
+from foveate.tasks.loading import Runs, load
 from foveate.tasks.run_config import WRITTEN, describe
 from foveate.tasks.skill import Skill
 
@@ -31,7 +31,12 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str, options_o
     word = next((word for before, word in after if before != "--data" and is_model(word)), None)
     if word is None:
         options = getattr(Runs(find_task("translate")), f"{options_of or command}_options")({}, command)
-        return parse(kind[type(options)], arguments, command)
+        try:
+            return parse(kind[type(options)], arguments, command)
+        except UserError:  # perhaps for an option of the task of a model that is not there
+            if arguments and not arguments[0].startswith("-"):
+                load(Path(arguments[0]), "cpu")
+            raise
     folder = locate(word, lambda line: print(line, file=sys.stderr))
     tell_unfinished(folder)
     where, public = str(folder / run_dir.CONFIG), is_public(folder)

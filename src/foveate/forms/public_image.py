@@ -1,4 +1,4 @@
-"""Images as models of Hugging Face folders read them: by the numbers of their `preprocessor_config.json`."""
+"""Images as models of Hugging Face folders read them: by the numbers of their processor."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,8 @@ from foveate.errors import UserError, one_line, show_value
 from foveate.files import read_json
 from foveate.forms.form import Changes, Fit, Learned
 from foveate.forms.image import Fitted, ImageForm, count_places
+from foveate.interop.preprocessors import OF_IMAGES, PREPROCESSOR, read_preprocessor
 from foveate.interop.timm_config import is_timm
-
-FILE = "preprocessor_config.json"
 
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Those of ImageNet's pixels, which most folders have."""
@@ -73,31 +72,31 @@ class PublicImage(ImageForm):
         """What a folder says; without the file, which is told, images of this size, standardised as ImageNet's.
 
         Raises UserError for what a model cannot read by."""
-        path, config = folder / FILE, folder / "config.json"
-        if not path.is_file() and config.is_file() and is_timm(values := read_json(config)):
-            return cls.of_timm(values, channels, str(config))
-        if not path.is_file():
-            print(f"{one_line(folder)} has no {FILE}: {size} pixels, standardised as ImageNet's", file=sys.stderr)
+        values, path = read_preprocessor(folder, OF_IMAGES)
+        config = folder / "config.json"
+        if values is None and config.is_file() and is_timm(settings := read_json(config)):
+            return cls.of_timm(settings, channels, str(config))
+        if values is None:
+            print(
+                f"{one_line(folder)} has no {PREPROCESSOR}: {size} pixels, standardised as ImageNet's", file=sys.stderr
+            )
             return cls(size, size, mean=MEAN[:channels], spread=SPREAD[:channels])
-        values = read_json(path)
-        if not isinstance(values, Mapping):
-            raise UserError(f"{path} holds no table of settings")
         kind = _kind(values)
-        found = _sizes(values, kind, str(path), size)
+        found = _sizes(values, kind, path, size)
         if not values.get("do_resize", True):
             raise UserError(f"{path} has do_resize False; foveate's models read images of one size")
         scaled = values.get("do_rescale", True)
         if values.get("rescale_offset"):
             raise UserError(f"{path} has rescale_offset True; foveate's models have False only")
         mean, spread = (0.0,) * channels, (1.0,) * channels
-        deviation = _numbers(values, "image_std", kind.spread, channels, str(path))
+        deviation = _numbers(values, "image_std", kind.spread, channels, path)
         if values.get("do_normalize", kind.normalizes):
-            mean, spread = _numbers(values, "image_mean", kind.mean, channels, str(path)), deviation
+            mean, spread = _numbers(values, "image_mean", kind.mean, channels, path), deviation
         if kind.twice and values.get("include_top", True):
             spread = tuple(one * other for one, other in zip(spread, deviation, strict=True))
         return cls(
             **found,
-            resample=_number(values, "resample", kind.resample, str(path)),
+            resample=_number(values, "resample", kind.resample, path),
             scale=float(values.get("rescale_factor", 1 / 255)) if scaled else 1.0,
             mean=mean,
             spread=spread,

@@ -8,11 +8,8 @@ from foveate.data.sounds.filter_banks import RATE, FilterBanks
 from foveate.data.sounds.labelled import sounds_below
 from foveate.data.sounds.spectrograms import LogMel
 from foveate.errors import UserError
-from foveate.files import read_json
 from foveate.interop.layout import ConfigReader
-
-PREPROCESSOR = "preprocessor_config.json"
-"""The file in which a public folder says how sounds are read."""
+from foveate.interop.preprocessors import OF_SOUNDS, read_preprocessor
 
 MOST_RATE = 16_000
 """Sounds of higher sampling rates are resampled to this one, unless another is given."""
@@ -39,15 +36,15 @@ def sound_files(places: Sequence[str]) -> list[str]:
     return files
 
 
-def read_preprocessor(folder: Path) -> ConfigReader:
+def read_sound_settings(folder: Path) -> ConfigReader:
     """What a public folder says of how sounds are read; nothing where there is no such file."""
-    where = folder / PREPROCESSOR
-    return ConfigReader(read_json(where) if where.is_file() else {}, str(where))
+    values, where = read_preprocessor(folder, OF_SOUNDS)
+    return ConfigReader(values or {}, where)
 
 
 def read_banks(folder: Path, config: Any) -> FilterBanks:
     """The filter banks of a folder, whose model has this config. Raises UserError for what foveate does not do."""
-    read, usual = read_preprocessor(folder), FilterBanks()
+    read, usual = read_sound_settings(folder), FilterBanks()
     read.require(sampling_rate=RATE, num_mel_bins=config.bands, max_length=config.frames)
     if not read.get("do_normalize", True):
         return FilterBanks(config.bands, 0.0, 0.5)

@@ -25,7 +25,7 @@ from foveate.errors import UserError
 from foveate.forms.form import Changes, Learned, MapRow, Naming
 from foveate.forms.grids import GridFinder
 from foveate.forms.sound import LARGEST, Heard, Sound, SpokenSound, check_seconds
-from foveate.forms.sound_files import read_preprocessor
+from foveate.forms.sound_files import read_sound_settings
 from foveate.viewer.figures import plot_image_attention
 from foveate.viewer.sides import Audio
 
@@ -80,8 +80,8 @@ class Waves:
 
 
 def settings_of(folder: Path) -> dict[str, Any]:
-    """What `preprocessor_config.json` says of sounds. Raises UserError for what foveate does not do."""
-    read = read_preprocessor(folder)
+    """What a public folder says of sounds. Raises UserError for what foveate does not do."""
+    read = read_sound_settings(folder)
     read.require(feature_size=1, padding_value=0.0)
     return {"samples": read.get("sampling_rate", RATE), "standard": read.get("do_normalize", True)}
 

@@ -30,7 +30,7 @@ from foveate.forms.form import Changes, Learned, MapRow, Naming
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.forms.sound import Heard, Sound, SpokenSound
-from foveate.forms.sound_files import read_preprocessor
+from foveate.forms.sound_files import read_sound_settings
 from foveate.forms.transcripts import END, TranscriptAnswer, TranscriptForm, check_raw
 from foveate.forms.whisper_tokens import LanguageOptions, WhisperTokens, plain_words
 from foveate.forms.written import Written, WrittenAnswer, require_tokenizer
@@ -83,7 +83,7 @@ class WhisperSound(SpokenSound):
     @classmethod
     def of_folder(cls, folder: Path, config: WhisperConfig) -> "WhisperSound":
         """As a folder says, whose model has this config. Raises UserError for what foveate does not do."""
-        read = read_preprocessor(folder)
+        read = read_sound_settings(folder)
         read.require(sampling_rate=RATE, n_fft=400, hop_length=160, chunk_length=SECONDS, feature_size=config.bands)
         return cls(features=WhisperFeatures(config.bands))
 

@@ -112,11 +112,11 @@ def _fill(result: Tensor, call: Call, queries: Sequence[int], keys: Sequence[int
             block.query_view(result)[..., inside] = block.weights[..., [keys[at] - first for at in inside]]
 
 
-def resolve_choice(choice: Choice, count: int) -> Sequence[int]:
+def resolve_choice(choice: Choice, count: int, what: str = "position") -> Sequence[int]:
     """The chosen positions among `count`: a range if they are contiguous, else a list. Raises UserError if one is
-    missing."""
+    missing, which calls it `what`."""
     try:
-        chosen = range(count)[choice] if isinstance(choice, slice) else list(_positions(choice, count))
+        chosen = range(count)[choice] if isinstance(choice, slice) else list(_positions(choice, count, what))
     except TypeError:
         given = show_value(choice)
         raise UserError(f"positions are chosen by numbers, a slice or {count} booleans, not by {given}") from None
@@ -125,7 +125,7 @@ def resolve_choice(choice: Choice, count: int) -> Sequence[int]:
     return span if chosen == (span if isinstance(chosen, range) else list(span)) else list(chosen)
 
 
-def _positions(choice: Any, count: int) -> Iterator[int]:
+def _positions(choice: Any, count: int, what: str) -> Iterator[int]:
     """Positions that are given as one number, several numbers, or one boolean for each position."""
     given = choice.tolist() if hasattr(choice, "tolist") else choice
     given = given if isinstance(given, Iterable) else [given]
@@ -136,7 +136,7 @@ def _positions(choice: Any, count: int) -> Iterator[int]:
         listed = [position for position, chosen in enumerate(listed) if chosen]
     for position in listed:
         if not -count <= position < count:
-            raise UserError(f"there is no position {position} among {count}: they are 0 to {count - 1}")
+            raise UserError(f"there is no {what} {position} among {count}: they are 0 to {count - 1}")
         yield operator.index(position) % count
 
 

@@ -7,7 +7,9 @@ Each map is an array with the name of its site, say "layer.3":
     layer.3.indices, layer.3.values    instead: the k largest weights of each query, (H, T, k), and their keys
     tokens                             optional: the texts of all queries and keys
     tokens.queries, tokens.keys        optional: those of each side
-    title, causal, scale               optional: of the page; of queries and keys
+    title                              optional: of the page
+    causal, scale                      optional: of all queries and keys
+    layer.3.causal, layer.3.scale      optional: of those of this site alone
 
 Of safetensors, which hold numbers alone, the optional ones are metadata: `tokens` are a list in JSON.
 """
@@ -32,6 +34,8 @@ MOST = 2**32
 
 TEXTS = ("tokens", "tokens.queries", "tokens.keys", "title")
 
+SETTINGS = ("causal", "scale")
+
 PARTS = ("queries", "keys", "indices", "values")
 
 
@@ -42,7 +46,7 @@ def read_weights(path: Path) -> LookResult:
     if not path.exists():
         raise UserError(f"{path} does not exist")
     check_file(path, MOST)
-    arrays, texts, causal, scale = _read_npz(path) if path.suffix == ".npz" else _read_safetensors(path)
+    arrays, texts, settings = _read_npz(path) if path.suffix == ".npz" else _read_safetensors(path)
     whole = {name: each for name, each in arrays.items() if not name.endswith(tuple(f".{part}" for part in PARTS))}
     sites = {name.rpartition(".")[0]: None for name in arrays if name not in whole}
     sides, sparse = {}, {}
@@ -58,8 +62,14 @@ def read_weights(path: Path) -> LookResult:
             )
     count = len(texts.get("tokens.keys", texts.get("tokens", []))) or None
     whole |= {site: _dense(path, site, *both, count) for site, both in sparse.items()}
-    of_queries = from_queries_and_keys(sides, causal, scale)
+    if odd := [name for name in settings if name not in SETTINGS and name.rpartition(".")[0] not in sides]:
+        raise UserError(f"{path}: '{odd[0]}' is of no site that has queries and keys")
     found = from_weights(whole) if whole or not sides else Sight({}, [])
+    of_queries = [
+        site
+        for name, both in sides.items()
+        for site in from_queries_and_keys({name: both}, *(_setting(settings, name, each) for each in SETTINGS))
+    ]
     sight = Sight({site.name: site for site in (*found, *of_queries)}, [])
     both = texts.get("tokens")
     queries, keys = texts.get("tokens.queries", both), texts.get("tokens.keys", both)
@@ -68,18 +78,27 @@ def read_weights(path: Path) -> LookResult:
     return LookResult(sight, named, title, [f"{path.name}: weights that were given, not computed by foveate"])
 
 
-def _read_npz(path: Path) -> tuple[dict[str, Any], dict[str, list[str]], bool, float | None]:
+def _setting(settings: dict[str, Any], site: str, name: str) -> Any:
+    """What the file says of a site, or else of all."""
+    found = settings.get(f"{site}.{name}", settings.get(name))
+    return bool(found) if name == "causal" else None if found is None else float(found)
+
+
+def _is_setting(name: str) -> bool:
+    return name.rpartition(".")[2] in SETTINGS
+
+
+def _read_npz(path: Path) -> tuple[dict[str, Any], dict[str, list[str]], dict[str, Any]]:
     arrays = read_arrays(path, "a file of weights", most=MOST)
     texts = {name: texts_of(arrays.pop(name), f"{path}: {name}") for name in TEXTS if name in arrays}
-    settings = {name: arrays.pop(name) for name in ("causal", "scale") if name in arrays}
-    if any(each.size != 1 or each.dtype.kind not in "biuf" for each in settings.values()):
-        raise UserError(f"{path}: {' and '.join(settings)} must be single numbers")
-    causal, scale = bool(settings.get("causal", False)), settings.get("scale")
+    settings = {name: arrays.pop(name) for name in [*arrays] if _is_setting(name)}
+    if odd := [name for name, each in settings.items() if each.size != 1 or each.dtype.kind not in "biuf"]:
+        raise UserError(f"{path}: {' and '.join(odd)} must be single numbers")
     tensors = {name: _tensor(path, name, array) for name, array in arrays.items()}
-    return tensors, texts, causal, None if scale is None else float(scale)
+    return tensors, texts, {name: each.item() for name, each in settings.items()}
 
 
-def _read_safetensors(path: Path) -> tuple[dict[str, Any], dict[str, list[str]], bool, float | None]:
+def _read_safetensors(path: Path) -> tuple[dict[str, Any], dict[str, list[str]], dict[str, Any]]:
     read = read_tensors(path)
     texts = {}
     for name in TEXTS:
@@ -89,11 +108,14 @@ def _read_safetensors(path: Path) -> tuple[dict[str, Any], dict[str, list[str]],
             if not isinstance(listed, list) or not all(isinstance(token, str) for token in listed):
                 raise UserError(f"{path}: {name} must be a list of texts")
             texts[name] = listed
-    scale = read.metadata.get("scale")
-    try:
-        return read.tensors, texts, read.metadata.get("causal") == "true", None if scale is None else float(scale)
-    except ValueError:
-        raise UserError(f"{path}: scale must be a number") from None
+    given = {name: value for name, value in read.metadata.items() if _is_setting(name)}
+    settings: dict[str, Any] = {}
+    for name, value in given.items():
+        try:
+            settings[name] = value == "true" if name.endswith("causal") else float(value)
+        except ValueError:
+            raise UserError(f"{path}: {name} must be a number") from None
+    return read.tensors, texts, settings
 
 
 def _tensor(path: Path, name: str, array: np.ndarray) -> torch.Tensor:

@@ -71,7 +71,7 @@ def _site_of(look: LookResult) -> tuple[Site, Side, Side]:
 def _maps_of(site: Site, heads: Sequence[int], pooled: bool) -> list[tuple[str, Float[Tensor, "T S"]]]:
     """The name and the map of each head, or their mean."""
     count = site.shape[1]
-    numbers = resolve_choice(list(heads) if heads else slice(None), count)
+    numbers = resolve_choice(list(heads) if heads else slice(None), count, "head")
     found = (readable_maps(site, numbers, 0) if pooled else site.weights(heads=numbers)[0]).detach().float().cpu()
     if not heads and count > 1:
         return [(f"mean of {count} heads", found.mean(0))]

@@ -32,7 +32,7 @@ def figure(
     examples, head_count, rows, columns = found.shape
     check_example(example, examples)
     sides = make_sides((tokens, keys if keys is not None else tokens if rows == columns else None), site, rows, columns)
-    numbers = resolve_choice(heads, head_count)
+    numbers = resolve_choice(heads, head_count, "head")
     maps = readable_maps(found, numbers, example)
     labels = [label_cells(side, cells) for side, cells in zip(sides, maps.shape[1:], strict=True)]
     title = f"{site}, head {{}}" if head_count > 1 else site

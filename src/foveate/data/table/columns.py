@@ -1,5 +1,6 @@
 """The columns that readers look for in a table, and what a user calls them."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -92,6 +93,9 @@ class _Choice(NamedTuple):
     several: bool = False
 
 
+_BETWEEN_PAIRS = re.compile(r",(?=[a-z_]+=)")
+"""A comma before another pair, unlike one between the titles of several labels."""
+
 _choice: ContextVar[_Choice | None] = ContextVar("chosen_columns", default=None)
 
 
@@ -110,9 +114,12 @@ def naming_columns(pairs: Sequence[str], several: bool = False) -> Iterator[None
 
 
 def check_columns(pairs: Sequence[str]) -> dict[str, str]:
-    """The titles of columns by our names. Raises UserError for what is not "column=title"."""
+    """The titles of columns by our names. Pairs are separate, or one text with commas between them.
+
+    Raises UserError for what is not "column=title".
+    """
     found: dict[str, str] = {}
-    for pair in pairs:
+    for pair in (part for text in pairs for part in _BETWEEN_PAIRS.split(text)):
         name, mark, title = pair.partition("=")
         if not mark or not name or not title:
             raise UserError(f"--columns takes COLUMN=TITLE, such as text=review, not '{pair}'")

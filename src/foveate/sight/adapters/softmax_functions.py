@@ -24,6 +24,11 @@ SOFTMAXES = {
 
 SIGMOIDS = {F.sigmoid, torch.sigmoid, Tensor.sigmoid, Tensor.sigmoid_, torch.special.expit, *_operators("sigmoid")}
 
+RECTIFIERS = {
+    *(F.relu, torch.relu, torch.relu_, Tensor.relu, Tensor.relu_, F.relu6, F.softplus),
+    *_operators("relu", "relu_", "softplus"),
+}
+
 LOG_SOFTMAXES = {
     *(F.log_softmax, torch.log_softmax, torch.special.log_softmax, Tensor.log_softmax),
     *_operators("log_softmax", "_log_softmax", "special_log_softmax"),

@@ -4,6 +4,10 @@ Routers and classifiers have a softmax, too. Attention weights differ in their u
 that is not a parameter. If something was added to them or they were divided before, they may be something else, such as
 coefficients of residual streams; so may elementwise products and weights that a linear layer gives for a fixed number
 of things, such as experts. There the module has to be called attention, or the evidence is weak.
+
+Other rules, such as sparsemax or scores divided by their sum, are known by their numbers: what is computed of a product
+of queries and keys, number by number, are weights if it sums to one over the keys, or if it is what a ReLU left in a
+module that is called attention.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,6 +30,7 @@ from foveate.sight.adapters.softmax_functions import (
     NORMALIZED,
     PRODUCTS,
     QUOTIENTS,
+    RECTIFIERS,
     SIGMOIDS,
     SOFTMAXES,
     SPREADS,
@@ -66,6 +71,8 @@ class _Softmax:
     gate: bool
     """Whether a linear layer or a parameter gave its scores, for a fixed number of things."""
     sigmoid: bool = False
+    scores: bool = False
+    """Whether it is none, but scores: what is computed of them counts as weights if it turns out to be shares."""
     recorded: set[tuple[Any, ...]] = field(default_factory=set)
     """Places and shapes of weights that were recorded: some models multiply a part of the keys after another."""
 
@@ -81,6 +88,10 @@ class _Weights:
     """Whether dropout dropped any."""
     kept: Tensor | None = None
     """The same before dropout, as far as that is known."""
+    rectified: bool = False
+    """Of scores: whether negative ones were made zero."""
+    exponential: bool = False
+    """Of scores: whether they are exponentials, which may be divided by their sum later."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +144,8 @@ class SoftmaxTracker:
         if func in SIGMOIDS:
             if self._scores.get(every[0]) and called_attention(self._watcher.running):
                 self._weights[result] = _Weights(_Softmax(self._watcher.running, gate=False, sigmoid=True))
+            elif (made := self._weights.get(every[0])) is not None and made.softmax.scores:
+                self._weights[result] = made
             return result
         if func in SAMPLERS and (sample := sample_of(args, kwargs)) is not None:
             self._samples[result] = (sample,)
@@ -147,7 +160,11 @@ class SoftmaxTracker:
         elif func in EXPONENTIALS:
             self._exponentials[result] = True
         elif func in PRODUCTS and not any(map(_is_parameter, _tensors(every))):
+            result = self._multiply(func, args, kwargs, result) if self._weights else result
             self._scores[result] = True
+            if self._weights.get(result) is None:
+                self._weights[result] = _Weights(_Softmax(self._watcher.running, gate=False, scores=True))
+            return result
         elif isinstance(every[0], Tensor) and result.shape == every[0].shape:
             for known in (self._gates, self._scores):
                 if known.get(every[0]):
@@ -171,23 +188,32 @@ class SoftmaxTracker:
         sources = [(part, made) for part in operands if (made := self._weights.get(part)) is not None]
         if not sources:
             return result
+        sources.sort(key=lambda each: each[1].softmax.scores)
         source, made = sources[0]
         learned = any(map(_is_parameter, operands))
-        if func in PRODUCTS:
+        mixed = learned and func in PRODUCTS and result.shape == source.shape  # heads among each other
+        if func in PRODUCTS and not (mixed and (source.ndim > 3 or called_attention(made.softmax.running))):
             for weights, each in () if learned else sources:
                 result = self._take(weighted_sum(func, (*args, *kwargs.values()), weights, result), each, result)
             return result
         if func in SPREADS and result.numel() > source.numel() and not learned and len(operands) == 2:
             values = operands[1] if operands[0] is source else operands[0]
             self._spreads[result] = _Spread(made, source, values, self._samples.get(values))
-            if not made.softmax.sigmoid:
+            if not (made.softmax.sigmoid or made.softmax.scores):
                 self._untraced.note_product(sure=False)
+            return result
+        if learned and made.softmax.scores:
             return result
         part = func is Tensor.__getitem__ and called_attention(made.softmax.running)
         if part or _still_weights(result, source):
             gated = func in SPREADS and sum(part.numel() == result.numel() for part in operands) > 1
             changed = made.changed or learned or gated or func in CHANGES
-            self._weights[result] = replace(self._without_dropout(func, args, kwargs, source, result), changed=changed)
+            self._weights[result] = replace(
+                self._without_dropout(func, args, kwargs, source, result),
+                changed=changed,
+                rectified=made.rectified or func in RECTIFIERS,
+                exponential=made.exponential or func in EXPONENTIALS,
+            )
         return result
 
     def _without_dropout(
@@ -211,23 +237,30 @@ class SoftmaxTracker:
     def _sum(self, spread: _Spread, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> Tensor:
         """Process the sum of an elementwise product."""
         made, dims = spread.made, kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if dims is None or not self._attends(made):
+        if dims is None:
             return result
         dims = [dims] if isinstance(dims, int) else list(dims)
         product = spread_sum(spread.weights, spread.values, result, dims)
+        if not self._attends(made, product):
+            return result
         attended = self._attend(product, made, result, spread.samples)
         return result if attended is None else attended
 
     def _take(self, product: WeightedSum | None, made: _Weights, result: Tensor) -> Tensor:
         """Process a product of weights, which is attention, or note what it may be."""
-        sure = self._attends(made)
+        sure = self._attends(made, product)
         attended = self._attend(product, made, result) if sure else None
-        if attended is None and not made.softmax.sigmoid:
+        if attended is None and not made.softmax.sigmoid and (made.exponential or not made.softmax.scores):
             self._untraced.note_product(sure=sure)
         return result if attended is None else attended
 
-    def _attends(self, made: _Weights) -> bool:
+    def _attends(self, made: _Weights, product: WeightedSum | None) -> bool:
         """Returns whether a product of weights is attention, certainly."""
+        if made.softmax.scores:
+            if product is None or not has_values(product.output):
+                return False
+            named = made.rectified and called_attention(_shared(made.softmax.running, self._watcher.running))
+            return product.is_mean() or (named and product.reads_last())
         if called_attention(_shared(made.softmax.running, self._watcher.running)):
             return True
         return not (made.changed or made.softmax.gate or made.softmax.sigmoid)

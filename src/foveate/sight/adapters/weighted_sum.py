@@ -58,6 +58,26 @@ class WeightedSum:
             self._flat(self.output, output, (examples, head_letters, queries, features), sizes),
         ).with_heads(heads)
 
+    def is_mean(self) -> bool:
+        """Whether the weights of each query are shares: none is negative, and over the keys they sum to one, or to
+        zero where a query sees no key. What a query without any key to choose from has is no sign of it."""
+        _, values, output = self.letters
+        keys = [place for place, letter in enumerate(self.letters[0]) if letter in values and letter not in output]
+        if not keys or all(self.weights.shape[place] == 1 for place in keys) or not self.weights.is_floating_point():
+            return False
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            sums = self.weights.float().sum(keys)
+            off = 1e-3 + 4 * torch.finfo(self.weights.dtype).eps
+            whole = ((sums - 1).abs() <= off) | (sums == 0)
+            return bool(whole.all()) and bool((sums > 0).any()) and bool((self.weights >= 0).all())
+
+    def reads_last(self) -> bool:
+        """Whether the sum is over the last dimension of the weights, of values with features of their own."""
+        weights, values, output = self.letters
+        last = weights[-1:]
+        features = any(letter in output and letter not in weights for letter in values)
+        return bool(last) and last in values and last not in output and features
+
     def restored(self, output: Float[Tensor, "B H T V"], heads: int | None) -> Tensor:
         """An output in the dimensions of the product's own."""
         numbers = torch.arange(self.output.numel(), dtype=torch.double, device=output.device)

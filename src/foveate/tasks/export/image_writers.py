@@ -8,8 +8,8 @@ from foveate import run_dir
 from foveate.data.tokens.public_tokenizer import ROLES, PublicTokenizer
 from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.files import read_json, written
-from foveate.forms.public_image import FILE
 from foveate.forms.public_written import PublicTokens
+from foveate.interop.preprocessors import PREPROCESSOR
 from foveate.interop.public_folder import is_public, layout_for, write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
 from foveate.tasks.export.folders import TOKENIZERS, copy_files
@@ -44,7 +44,7 @@ def export_image_writer(skill: Skill, folder: Path) -> str:
         own = {name: ids[f"{role}_token_id"] for name, role in BLIP_IDS.items() if f"{role}_token_id" in ids}
         ids["text_config"] = {**public["text_config"], **own}
     write_folder(folder, family, model, ids)
-    for name, table in ((GENERATION, generation), (FILE, preprocessing(skill, family))):
+    for name, table in ((GENERATION, generation), (PREPROCESSOR, preprocessing(skill, family))):
         with written(folder / name) as path:
             path.write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
     folder_tokenizer(writes.tokenizer).write_folder(folder)
@@ -57,7 +57,7 @@ def write_again(source: Path, folder: Path, family: str, model: Any, files: tupl
     parts = {name: values[name] | part for name, part in public.items() if isinstance(part, dict)}
     others = {name: values[name] for name in values.keys() - public.keys()}
     write_folder(folder, family, model, others | parts)
-    copy_files(source, folder, (*TOKENIZERS, FILE, *files))
+    copy_files(source, folder, (*TOKENIZERS, PREPROCESSOR, *files))
 
 
 def folder_tokenizer(own: Any) -> PublicTokenizer:

@@ -8,8 +8,9 @@ from typing import Any
 from foveate.data.images.pixels import MIDDLE, REACH
 from foveate.files import written
 from foveate.forms.image import AugmentedImage, FittedImage
-from foveate.forms.public_image import FILE, PublicImage
+from foveate.forms.public_image import PublicImage
 from foveate.interop.layout import written_labels
+from foveate.interop.preprocessors import PREPROCESSOR
 from foveate.interop.public_folder import layout_for, write_folder
 from foveate.tasks.skill import Skill
 
@@ -34,7 +35,7 @@ def export_images(skill: Skill, folder: Path) -> str:
     writes = skill.processor.writes
     names = written_labels([*writes.labels], getattr(writes, "scores", "softmax"))
     write_folder(folder, family, skill.model.to("cpu"), names)
-    with written(folder / FILE) as path:
+    with written(folder / PREPROCESSOR) as path:
         path.write_text(json.dumps(preprocessing(skill, family), indent=2) + "\n", encoding="utf-8")
     return str(layout.write_config(skill.model.config)["architectures"][0])
 

@@ -14,8 +14,8 @@ from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.data.tokens.swapped_ids import with_swapped_ids
 from foveate.data.tokens.text_tokenizer import TextTokenizer
 from foveate.files import written
-from foveate.forms.public_image import FILE
 from foveate.forms.public_match import PublicFit
+from foveate.interop.preprocessors import PREPROCESSOR
 from foveate.interop.public_folder import is_public, layout_for, write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
 from foveate.tasks.export.image_writers import folder_tokenizer, write_again
@@ -51,7 +51,7 @@ def export_matcher(skill: Skill, folder: Path) -> str:
         model, tokenizer = _with_swapped_ids(model, tokenizer, LARGEST_ID, ends_with)
     ids = {"eos_token_id": ends_with, "pad_token_id": writes.tokenizer.special.pad}
     write_folder(folder, family, model, {"text_config": public["text_config"] | ids})
-    with written(folder / FILE) as path:
+    with written(folder / PREPROCESSOR) as path:
         path.write_text(json.dumps(preprocessing(skill, family), indent=2) + "\n", encoding="utf-8")
     tokenizer.write_folder(folder)
     return opens

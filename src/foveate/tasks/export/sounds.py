@@ -11,10 +11,10 @@ from foveate.errors import UserError
 from foveate.files import written
 from foveate.forms.ctc import SpelledTranscript
 from foveate.forms.sound import SoundClip
-from foveate.forms.sound_files import PREPROCESSOR
 from foveate.forms.waves import Waves
 from foveate.forms.whisper import GENERATION, WhisperSound, WhisperText
 from foveate.interop.layout import written_labels
+from foveate.interop.preprocessors import PREPROCESSOR
 from foveate.interop.public_folder import layout_for, write_folder
 from foveate.tasks.skill import Skill
 

@@ -21,6 +21,7 @@ from foveate.forms.inputs import make_title
 from foveate.forms.processed_image import ProcessedInputs, WriteAboutOptions, reads_and_writes
 from foveate.forms.processor import Processor
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
+from foveate.interop.preprocessors import PREPROCESSOR, PROCESSOR
 from foveate.interop.through_transformers import read_through_transformers
 from foveate.sight import Sight
 from foveate.sight.measured_look import RelevanceMap, Target
@@ -45,7 +46,7 @@ VIDEOS = "video_processor"
 READ_ALIKE = {"SmolVLMProcessor": "Idefics3Processor"}
 """Processors that need a library to name the times of a video, and those that read images as they do without it."""
 
-PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
+PROCESSOR_FILES = (PROCESSOR, PREPROCESSOR)
 
 TOKENS = ("input_ids", "attention_mask")
 

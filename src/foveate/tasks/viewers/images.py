@@ -20,10 +20,10 @@ from foveate.forms.naming import DecoderNames, Naming, encoder_decoder_names, si
 from foveate.interop.huggingface import (
     LOCAL_ONLY,
     import_transformers,
-    read_optional_json,
     short_errors,
     vision_configs,
 )
+from foveate.interop.preprocessors import OF_IMAGES, read_preprocessor
 from foveate.sight import Sight
 from foveate.sight.measured_look import check_windows, finished
 from foveate.tasks.viewers.one_pass import look_and_predict, run_and_look
@@ -31,8 +31,6 @@ from foveate.tasks.viewers.texts import FolderTokenizer, TextViewer, decoder_pat
 from foveate.tasks.viewers.windows import find_windows, has_windows, patch_size
 from foveate.viewer.protocol import File, Input, InputKind, LookResult
 from foveate.viewer.sides import Image, SidePair
-
-PROCESSOR = "preprocessor_config.json"
 
 
 class ImageViewer:
@@ -122,12 +120,12 @@ class ImagePreprocessor:
     """Converts a picture into a model's input, with the folder's own processor, or with the sizes in its config."""
 
     def __init__(self, config: Any, folder: Path) -> None:
-        found = read_optional_json(folder, PROCESSOR)
-        self.processor = _processor(folder) if found else None
+        found, where = read_preprocessor(folder, OF_IMAGES)
+        self.processor = _processor(folder, where) if found else None
         self.size = _size(config)
         plain = self.processor is not None and not getattr(self.processor, "do_normalize", False)
         self.mean, self.spread = (
-            torch.tensor(none if plain else _statistics(self.processor, found, name)).view(-1, 1, 1)
+            torch.tensor(none if plain else _statistics(self.processor, found or {}, name)).view(-1, 1, 1)
             for name, none in (("image_mean", [0.0] * 3), ("image_std", [1.0] * 3))
         )
 
@@ -176,14 +174,14 @@ class Patches:
         return Image.of(self.picture, 1, 1)
 
 
-def _processor(folder: Path) -> Any:
+def _processor(folder: Path, where: str) -> Any:
     """The folder's image processor; None if it needs a library that is not installed."""
     try:
         return import_transformers().AutoImageProcessor.from_pretrained(folder, **LOCAL_ONLY)
     except ImportError:
         return None
     except Exception as error:  # the library raises many types of errors
-        raise UserError(f"{folder / PROCESSOR} cannot be used: {str(error).splitlines()[0][:200]}") from None
+        raise UserError(f"{where} cannot be used: {str(error).splitlines()[0][:200]}") from None
 
 
 def _statistics(processor: Any, found: Mapping[str, Any], name: str) -> list[float]:

@@ -11,9 +11,9 @@ from foveate.data.sounds.files import Waveform, decode_sound
 from foveate.errors import UserError
 from foveate.forms.inputs import check_length, require_file
 from foveate.forms.naming import cut_padding, single_input_names
-from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, read_optional_json, short_errors
+from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
+from foveate.interop.preprocessors import OF_SOUNDS, read_preprocessor
 from foveate.sight.measured_look import finished
-from foveate.tasks.viewers.images import PROCESSOR
 from foveate.tasks.viewers.one_pass import look_and_predict
 from foveate.tasks.viewers.texts import FolderTokenizer, generate_and_look, generates
 from foveate.viewer.protocol import Input, InputKind, LookResult
@@ -60,8 +60,9 @@ class SoundPreprocessor:
 
     def __init__(self, config: Any, folder: Path) -> None:
         transformers = import_transformers()
-        with short_errors(f"{folder / PROCESSOR} cannot be used"):
-            if read_optional_json(folder, PROCESSOR):
+        found, where = read_preprocessor(folder, OF_SOUNDS)
+        with short_errors(f"{where} cannot be used"):
+            if found:
                 self.extractor = transformers.AutoFeatureExtractor.from_pretrained(folder, **LOCAL_ONLY)
             else:
                 self.extractor = transformers.WhisperFeatureExtractor(feature_size=config.num_mel_bins)
