@@ -85,5 +85,6 @@ class SpecialTokens:
         return max(self.ids.values(), default=-1) + 1
 
 
-LEARNED = SpecialTokens({"pad": 0, "start": 1, "end": 2, "unknown": 3})
-"""The first entries of the vocabularies that foveate learns. Only the owners of such a vocabulary import them."""
+LEARNED = SpecialTokens({"pad": 0, "start": 1, "end": 2, "unknown": 3}, withheld=(0, 1, 3))
+"""The first entries of the vocabularies that foveate learns. No output has an unknown word: it would say nothing. Only
+the owners of such a vocabulary import them."""

@@ -73,7 +73,7 @@ class Markov(Scripted):
 
 def every_output(model: Scripted, example: int, max_length: int, length_penalty: float) -> list[Hypothesis]:
     """All outputs that end within `max_length` tokens, END included, best first."""
-    words = range(END + 1, model.vocabulary)
+    words = range(LEARNED.first_word, model.vocabulary)
     found = []
     for length in range(1, max_length + 1):
         for tokens in itertools.product(words, repeat=length - 1):

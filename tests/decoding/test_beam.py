@@ -22,8 +22,8 @@ def close(expected):
 
 @pytest.mark.parametrize("length_penalty", [-0.5, 0.0, 0.6, 1.0, 2.0])
 def test_a_beam_as_wide_as_all_beginnings_finds_the_best_outputs(scripted, all_outputs, length_penalty) -> None:
-    # words 3 to 5 and at most 4 tokens: no more than 3 ** 3 = 27 beginnings ever
-    model = scripted(vocabulary=6)
+    # words 4 to 6 and at most 4 tokens: no more than 3 ** 3 = 27 beginnings ever
+    model = scripted(vocabulary=7)
     found = beam(model, SOURCES, LEARNED, 4, width=27, n_best=5, length_penalty=length_penalty, patience=None)
     for source, hypotheses in zip(SOURCES["source"].tolist(), found, strict=True):
         expected = all_outputs(model, source, 4, length_penalty)[:5]
@@ -89,7 +89,7 @@ def test_one_row_an_example_at_first_then_width_rows_until_it_is_done(scripted) 
 
 def test_what_goes_on_keeps_its_row(scripted, monkeypatch) -> None:
     """A memory of many keys moves only the rows that change places, and examples that leave move but the last."""
-    model, turns = scripted(vocabulary=13), []
+    model, turns = scripted(vocabulary=14), []
     states = type(model.start(SOURCES["source"]))
     reorder = states.reorder
     monkeypatch.setattr(states, "reorder", lambda state, rows: (turns.append(rows.tolist()), reorder(state, rows)))
@@ -175,7 +175,7 @@ def test_a_vocabulary_smaller_than_the_beam_gives_what_there_is(markov) -> None:
 def test_equal_scores_are_ordered_by_token(markov) -> None:
     model = markov({START: dict.fromkeys(range(END + 1, 997), 1 / 994)}, vocabulary=997)
     (found,) = beam(model, ONE, LEARNED, 2, width=3, n_best=3)
-    assert [known.tokens for known in found] == [[3], [4], [5]]
+    assert [known.tokens for known in found] == [[4], [5], [6]]
 
 
 def test_a_threshold_gives_up_what_is_much_less_likely_than_the_best(markov) -> None:

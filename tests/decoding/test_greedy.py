@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from foveate.decoding import greedy
+from foveate.decoding.settings import Decoding, decode
 from foveate.special_tokens import LEARNED
 
-PAD, START, END = LEARNED.pad, LEARNED.start, LEARNED.end
+PAD, START, END, UNKNOWN = LEARNED.pad, LEARNED.start, LEARNED.end, LEARNED.unknown
 
 A, B, C = 4, 5, 6
 SOURCES = {"source": torch.tensor([11, 5, 7])}
@@ -28,6 +29,16 @@ def test_pad_and_start_are_never_written_but_keep_their_probability(markov) -> N
     (found,) = greedy(model, {"source": torch.tensor([0])}, LEARNED, 13)
     assert found.tokens == [A]
     assert found.log_prob == pytest.approx(math.log(0.2 * 0.2), abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_no_output_has_an_unknown_word(markov, method) -> None:
+    model = markov({START: {UNKNOWN: 0.8, A: 0.2}, A: {UNKNOWN: 0.6, END: 0.4}}, vocabulary=7)
+    settings = Decoding(method=method, max_new_tokens=5)
+    ((found,),) = decode(model, {"source": torch.tensor([0])}, LEARNED, torch.tensor([1]), settings)
+    assert found.tokens == [A]
+    if method != "sample":
+        assert found.log_prob == pytest.approx(math.log(0.2 * 0.4), abs=1e-6)
 
 
 def test_an_output_cut_off_at_the_limit_says_so(markov) -> None:

@@ -251,7 +251,7 @@ def test_dpo_learns_from_pairs_without_a_reward_model(folders: tuple[Path, Path]
     training = Training(
         steps=30, learning_rate=5e-3, warmup=1, average=1, validate_every=15, save_every=15, precision="float32",
     )  # fmt: skip
-    texts = {"batch": 200, "validation_examples": 20}
+    texts = {"batch": 200, "validation_examples": 20, "beta": 1.0}
     splits = Splits(pairs(), pairs(), pairs())
     out = tmp_path / "run"
     learn(DPO.recipe(start=folders[0], out=out, architecture=SIZES, training=training, **texts), splits, CONSOLE)

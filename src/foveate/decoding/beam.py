@@ -220,10 +220,11 @@ class _Search:
         device = logits.device
         scores = logits if self.rules is None else self._ruled(logits)
         allowed, first = writable(scores, self.special)
-        _, tokens = best(allowed, self.width + 1)
+        values, tokens = best(allowed, self.width + 1)
         continuations = tokens.shape[1]
         rows = self.rows.flatten().to(device)
         added = log_probs(logits, tokens + first) if self.rules is None else scores.gather(1, tokens + first)
+        added = added.masked_fill(values == -math.inf, -math.inf)  # of a small vocabulary all tokens are among the best
         added, tokens = added[rows], tokens[rows]
         totals = self.log_prob.flatten().to(device)[:, None] + added
         log_prob, chosen = best(totals.reshape(len(self.examples), -1), 2 * self.width)

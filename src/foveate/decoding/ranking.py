@@ -53,7 +53,8 @@ def _best_of_short(scores: Float[Tensor, "R N"], count: int) -> tuple[Float[Tens
 
 
 def writable(logits: Float[Tensor, "R N"], special: SpecialTokens) -> tuple[Float[Tensor, "R K"], int]:
-    """The logits of the tokens that may be written, and the id of the first: padding and start never are."""
+    """The logits of the tokens that may be written, and the id of the first: padding and start never are,
+    nor an unknown word."""
     never = special.never_written
     if never == tuple(range(len(never))):
         return logits[:, len(never) :], len(never)
