@@ -118,6 +118,8 @@ ALONE = {
         "interop/onnx.py",
         # Over the layers of a model (ELMo's mix), or over its words:
         "models/text/elmo.py",
+        # Over the places of a view, by their distance from a learned one, whatever is there:
+        "models/multimodal/darqn.py",
     },
 }
 """The only files whose code may use what has this in its name, but for those that see how other libraries attend."""

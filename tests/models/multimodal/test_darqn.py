@@ -19,13 +19,17 @@ PIXELS = torch.randn(3, 4, 2, 13, 17, generator=torch.Generator().manual_seed(3)
 
 @pytest.fixture(
     scope="module",
-    params=[(False, "additive", 1), (True, "additive", 1), (True, "biaffine", 1), (True, "biaffine", 3)],
-    ids=["plain", "coordinates", "biaffine", "three glimpses"],
+    params=[
+        *((False, "additive", 1, None), (True, "additive", 1, None), (True, "biaffine", 1, None)),
+        *((True, "biaffine", 3, None), (True, "biaffine", 2, 2), (False, "additive", 1, 1)),
+    ],
+    ids=["plain", "coordinates", "biaffine", "three glimpses", "two fixed glimpses", "fixed, without coordinates"],
 )
 def model(request) -> DARQN:
     torch.manual_seed(7)
-    coordinates, score, glimpses = request.param
+    coordinates, score, glimpses, fixed = request.param
     config = DARQNConfig(11, 5, 2, (5, 3), (2, 1), (7, 19), coordinates, 23, score=score, glimpses=glimpses)
+    config.fixed_glimpses = fixed
     return DARQN(config).eval()
 
 
@@ -52,6 +56,11 @@ def naive_logits(model: DARQN, tokens: Tensor, images: Tensor) -> Tensor:
             else:
                 scores = torch.tanh(model.score.key(vectors) + model.score.query(one)) @ model.score.direction
             glimpses.append(scores.softmax(0) @ vectors)
+        for number in range(model.fixed):
+            x, y = model.windows.centres[number]
+            distances = [(x - (column - 2) / 2) ** 2 + (y - (row - 1)) ** 2 for row in range(3) for column in range(5)]
+            sharpness = model.windows.log_sharpness[number].exp()
+            glimpses.append((-sharpness * torch.stack(distances)).softmax(0) @ vectors)
         glimpse = torch.cat(glimpses)
         state = torch.func.functional_call(cell, weights, (torch.cat([glimpse, instruction])[None], (h[None], c[None])))
         h, c = state[0][0], state[1][0]
@@ -68,6 +77,18 @@ def test_equals_the_equations_with_gradients(model) -> None:
     found, expected = (torch.autograd.grad(logits.square().sum(), parameters) for logits in (output, naive))
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-4)
+
+
+def test_a_fixed_glimpse_sees_its_place_alone_when_it_is_sharp() -> None:
+    """Products with coordinates cannot: they are largest at an edge."""
+    torch.manual_seed(7)
+    model = DARQN(DARQNConfig(11, 5, 20, (1,), (1,), (3,), fixed_glimpses=1))
+    with torch.no_grad():
+        model.windows.centres.copy_(torch.tensor([[0.0, 2 / 3]]))  # right ahead of who stands in the middle below
+        model.windows.log_sharpness.fill_(6.0)
+        pixels = torch.randn(1, 20, 7, 7)
+        seen = model._flat_grid(pixels)[0, 0]
+    torch.testing.assert_close(seen, model.grid(pixels)[0, :, 5, 3], atol=1e-5, rtol=0)
 
 
 def test_streams_are_agents_whose_outputs_are_averaged() -> None:

@@ -32,7 +32,10 @@ FAMILIES = (
                 910_136,
                 "DARQN for views of 7 x 7 tiles of 8 pixels, each a place of the grid with its coordinates",
             ),
-            "darqn-symbols": (1_111_048, "DARQN for views of 7 x 7 symbols, with four glimpses in each step"),
+            "darqn-symbols": (
+                1_212_436,
+                "DARQN for views of 7 x 7 symbols: four glimpses by content, four at learned places",
+            ),
         },
     ),
     Family(

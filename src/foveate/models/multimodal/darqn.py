@@ -3,7 +3,8 @@ https://arxiv.org/abs/1512.01693).
 
 A convolutional network gives a grid of features of each observed image. The agent attends to the grid with its LSTM's
 state before the step as the query, and the LSTM reads the glimpse. An instruction, if there is one, joins both the
-query and the input of the LSTM. The outputs are one number per action: logits in imitation, values in Q-learning.
+query and the input of the LSTM. Beside these glimpses it may have fixed ones, at places that do not depend on what is
+sought: what stands right ahead. The outputs are one number per action: logits in imitation, values in Q-learning.
 """
 
 from dataclasses import dataclass
@@ -53,6 +54,9 @@ class DARQNConfig:
     glimpses: int = 1
     """Places that are looked at in each step, each with a query of its own: the goal, and what stands in the way. The
     paper has one."""
+    fixed_glimpses: int | None = None
+    """Places that are looked at in each step whatever is there, such as the one right ahead: Gaussian windows, whose
+    centres are learned. The paper has none."""
 
 
 @dataclass
@@ -65,6 +69,20 @@ class AgentState:
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         self.hidden = tuple(part[:, rows] for part in self.hidden)
         self.instruction = self.instruction[rows]
+
+
+class Windows(nn.Module):
+    """Looks at learned places, whatever is there: the weights of each are a Gaussian window over the view."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.centres = nn.Parameter(torch.empty(count, 2).uniform_(-1, 1))
+        self.log_sharpness = nn.Parameter(torch.ones(count, 1))
+
+    def forward(self, values: Float[Tensor, "B S D"], places: Float[Tensor, "S 2"]) -> Float[Tensor, "B W D"]:
+        """The means of the values at the places, which are columns and rows from -1 to 1."""
+        distances = (self.centres[:, None] - places).square().sum(-1)
+        return (-self.log_sharpness.exp() * distances).softmax(-1) @ values
 
 
 class DARQN(nn.Module):
@@ -92,8 +110,10 @@ class DARQN(nn.Module):
         else:
             self.score = Biaffine(2 * width, channels)
         self.queries = nn.Linear(2 * width, config.glimpses * 2 * width) if config.glimpses > 1 else None
+        self.fixed = config.fixed_glimpses or 0
+        self.windows = Windows(self.fixed) if self.fixed else None
         self.dropout = Dropout(config.dropout)
-        self.recurrent = Recurrent("lstm", config.glimpses * channels + width, width)
+        self.recurrent = Recurrent("lstm", (config.glimpses + self.fixed) * channels + width, width)
         self.output = nn.Linear(width, config.actions)
         initialize_convolutions(self)
 
@@ -138,14 +158,14 @@ class DARQN(nn.Module):
         return rows, columns
 
     def _flat_grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B S D"]:
+        """The features of the fixed glimpses, then those of each place."""
         grid = self.grid(pixels)
+        rows, columns = (torch.linspace(-1, 1, size, device=grid.device, dtype=grid.dtype) for size in grid.shape[2:])
+        places = torch.stack(torch.meshgrid(columns, rows, indexing="xy"))
         if self.config.coordinates:
-            rows, columns = (
-                torch.linspace(-1, 1, size, device=grid.device, dtype=grid.dtype) for size in grid.shape[2:]
-            )
-            places = torch.stack(torch.meshgrid(columns, rows, indexing="xy"))
             grid = torch.cat([grid, places.expand(len(grid), -1, -1, -1)], 1)
-        return grid.flatten(2).mT
+        flat = grid.flatten(2).mT
+        return flat if self.windows is None else torch.cat([self.windows(flat, places.flatten(1).mT), flat], 1)
 
     def _advance(self, grid: Float[Tensor, "R S D"], state: AgentState) -> Float[Tensor, "R A"]:
         query = torch.cat([state.hidden[0][-1], state.instruction], -1)
@@ -153,8 +173,10 @@ class DARQN(nn.Module):
             query = self.queries(query)
         queries = query.unflatten(-1, (self.config.glimpses, -1))[:, None]
         # Glimpses are heads over one grid, so that each step has one row of weights for each.
+        fixed, grid = grid[:, : self.fixed], grid[:, self.fixed :]
         glimpses = attend(queries.transpose(1, 2), grid[:, None], grid[:, None], score=self.score)
-        x = torch.cat([self.dropout(glimpses.flatten(1)), state.instruction], -1)[:, None]
+        seen = torch.cat([glimpses.flatten(1), fixed.flatten(1)], -1)
+        x = torch.cat([self.dropout(seen), state.instruction], -1)[:, None]
         outputs, state.hidden = self.recurrent(x, state.hidden)
         return self.output(self.dropout(outputs[:, 0]))
 
@@ -180,5 +202,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "score": "biaffine",
         "coordinates": True,
         "glimpses": 4,
+        "fixed_glimpses": 4,
     },
 }
