@@ -121,7 +121,9 @@ def test_the_attention_that_is_drawn_is_that_of_the_episode(folder: Path) -> Non
             agent.model.step({"pixels": pixels[step : step + 1]}, state)
         query = torch.cat([state.hidden[0][-1], state.instruction], -1)
         score = agent.model.score
-        scores = score.block(score.queries(query), score.keys(agent.model._flat_grid(pixels[2:3])[0]))
+        scores = score.block(
+            score.queries(query), score.keys(agent.model._flat_grid(pixels[2:3])[0, agent.model.fixed :])
+        )
     torch.testing.assert_close(scores[0].softmax(0), torch.from_numpy(weights[2]).flatten(), atol=1e-5, rtol=0)
 
 

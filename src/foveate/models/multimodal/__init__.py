@@ -29,7 +29,7 @@ FAMILIES = (
         {
             "darqn": (3_218_280, "Three convolutions, a grid of 7 x 7, an LSTM of 256 (Sorokin et al. 2015)"),
             "darqn-tiny": (
-                910_136,
+                1_011_524,
                 "DARQN for views of 7 x 7 tiles of 8 pixels, each a place of the grid with its coordinates",
             ),
             "darqn-symbols": (

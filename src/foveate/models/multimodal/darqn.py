@@ -192,6 +192,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "widths": (48, 64, 64),
         "width": 96,
         "coordinates": True,
+        "fixed_glimpses": 4,
     },
     "darqn-symbols": {
         "channels": 20,
