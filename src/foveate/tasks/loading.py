@@ -9,7 +9,7 @@ import torch
 
 from foveate import models, run_dir
 from foveate.data.tokens.text_tokenizer import TextTokenizer
-from foveate.errors import UserError, unknown
+from foveate.errors import NoTokenizer, UserError, unknown
 from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import header_of, is_public, reads_sounds
@@ -24,12 +24,20 @@ from foveate.tasks.upgrade import upgrade_processor
 
 def load(folder: Path | str, device: str = "cpu") -> Skill:
     """A trained model, ready to `run`: of a run folder, a Hugging Face folder, a name such as smollm2 or minilm, or
-    a model of the Hugging Face hub such as "hub:openai-community/gpt2", fetched once into the cache.
+    a model of the Hugging Face hub such as "hub:openai-community/gpt2", fetched once into the cache. A Hugging Face
+    folder without a tokenizer opens too, but answers no text.
 
     Raises UserError, one line, for a folder that is damaged, or holds a model that foveate does not have.
     """
     folder = locate(folder)
-    loaded: Skill = opener(folder).load(folder, device)
+    try:
+        loaded: Skill = opener(folder).load(folder, device)
+    except NoTokenizer as reason:
+        if not is_public(folder):
+            raise
+        from foveate.tasks.hf.model_alone import load_alone
+
+        return load_alone(folder, device, str(reason))
     return loaded
 
 
