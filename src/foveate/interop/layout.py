@@ -196,6 +196,14 @@ class ConfigReader:
             raise UserError(f"{self._where} has the {name} {show_value(value)}, which cannot be")
         return value
 
+    def square(self, name: str) -> None:
+        """Reads a height and a width that are equal as the one number. Raises UnlikeOurs where they differ."""
+        found = self._values.get(name)
+        if isinstance(found, list) and len(found) == 2 and all(type(one) is int and 0 < one < MOST for one in found):
+            if found[0] != found[1]:
+                raise self.unlike(f"the {name} is {show_value(found)}, but foveate's models read squares")
+            self._values = {**self._values, name: found[0]}
+
     def number(self, name: str, default: float) -> float:
         """A number, which may be negative. UserError for anything else."""
         value = self._values.get(name, default)

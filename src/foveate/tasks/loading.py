@@ -13,7 +13,7 @@ from foveate.errors import NoTokenizer, UserError, unknown
 from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import header_of, is_public, reads_sounds
-from foveate.interop.through_transformers import head_of_any
+from foveate.interop.through_transformers import OF_SOUNDS, head_of_any
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import describe, load_run
@@ -57,7 +57,7 @@ def opener(folder: Path) -> Any:
             return ImageWriterFolder(folder)
         if seen is not None:
             return ImageFolders(folder)
-        if reads_sounds(header_of(folder).model_type):
+        if hears(folder):
             from foveate.tasks.hf.sounds import SoundFolders
 
             return SoundFolders(folder)
@@ -68,6 +68,16 @@ def opener(folder: Path) -> Any:
     if (task := str(run.description.get("task"))) not in TASKS:
         raise unknown(f"task in {run.folder / run_dir.CONFIG}", task, TASKS)
     return Runs(find_task(task))
+
+
+def hears(folder: Path) -> bool:
+    """Whether the model of a folder reads sounds."""
+    if reads_sounds(header_of(folder).model_type):
+        return True
+    try:
+        return head_of_any(folder) in OF_SOUNDS.values()
+    except UserError:
+        return False
 
 
 def recipe(task: str, **settings: Any) -> Recipe:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from foveate.errors import UserError, one_of
 from foveate.files import workshop
-from foveate.interop.through_transformers import ThroughTransformers
+from foveate.interop.transformers_models import ThroughTransformers
 from foveate.nn import merge_low_rank
 from foveate.tasks.completion.exporting import export_gguf, export_language_model, writes_words
 from foveate.tasks.export.alone import export_alone, is_alone

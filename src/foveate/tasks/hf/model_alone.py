@@ -16,7 +16,14 @@ from foveate.forms.processor import Processor
 from foveate.forms.token_ids import IdsAlone, TokenIds, WrittenIds
 from foveate.interop.huggingface import read_optional_json
 from foveate.interop.public_folder import header_of, reads_images, reads_sounds, translates
-from foveate.interop.through_transformers import head_of_any, is_ours, predicts_next, read_any
+from foveate.interop.through_transformers import (
+    OF_SOUNDS,
+    WRITES_ANOTHER,
+    head_of_any,
+    is_ours,
+    predicts_next,
+    read_any,
+)
 from foveate.tasks import find_task
 from foveate.tasks.checkpoint import IMAGE_TASKS, public_recipe
 from foveate.tasks.evaluation import Evaluation
@@ -94,7 +101,7 @@ def load_alone(folder: Path, device: str, lacks: str) -> ModelAlone:
     """
     public = read_any(folder)
     config, task = public.model.config, find_task(task_of(folder, public.family))
-    writes = translates(folder)
+    writes = writes_another(folder)
     size = getattr(config, "src_vocab" if writes else "vocabulary", 0)
     reads = TokenIds(lacks, size, ("source", "source_lengths") if writes else ("tokens", "lengths"))
     forms = Processor(reads, IdsAlone(_start(folder) if writes else None))
@@ -104,19 +111,25 @@ def load_alone(folder: Path, device: str, lacks: str) -> ModelAlone:
     return ModelAlone(task, recipe, model, forms, description, folder, lacks=lacks)
 
 
+def writes_another(folder: Path) -> bool:
+    """Whether the model of a folder reads a text and writes another."""
+    return translates(folder) or head_of_any(folder) == WRITES_ANOTHER
+
+
 def reads_other(folder: Path | None) -> bool:
     """Whether the model of a folder reads images or sounds."""
-    kind = None if folder is None else header_of(folder).model_type
-    return reads_images(kind) or reads_sounds(kind)
+    if folder is None:
+        return False
+    kind = header_of(folder).model_type
+    return reads_images(kind) or reads_sounds(kind) or head_of_any(folder) in OF_SOUNDS.values()
 
 
 def task_of(folder: Path, family: str) -> str:
     """The task that the model of a folder, of this family, would have with its tokenizer."""
-    kind = header_of(folder).model_type
-    if translates(folder):
+    kind, head = header_of(folder).model_type, head_of_any(folder)
+    if writes_another(folder):
         return "translate"
-    head = head_of_any(folder)
-    if reads_sounds(kind):
+    if reads_sounds(kind) or head in OF_SOUNDS.values():
         return sounds.TASK_OF[head]
     if reads_images(kind):
         return image_forms.task_of(folder) if head == "words" else IMAGE_TASKS[head]
