@@ -20,7 +20,7 @@ class ForeignBoxes(Boxes):
     def side_names(self, sight: Any, along: Naming, answer: BoxesAnswer) -> dict[str, SidePair]:
         own = self.axis(answer)
         if not any(sight[site].shape[2] == answer.queries for site in sight.sites):
-            return single_input_names(sight, along)
+            return single_input_names(sight, lambda count: None)  # the queries stand behind the places
         decoder = next((site.rpartition(".layers.")[0] for site in _crosses(sight, answer)), own.path)
         return encoder_decoder_names(sight, along, DecoderNames(own.read, own.written, decoder, own.count))
 

@@ -168,6 +168,7 @@ def read_through_transformers(folder: Path) -> PublicModel:
         classes=0 if head in WITHOUT_LABELS else len(label_names(values, str(folder / run_dir.CONFIG))),
         max_length=next((found for name in LENGTHS if (found := getattr(own, name, 0))), 1_000_000),
         image_size=_side(getattr(own, "image_size", 224)),
+        image_sides=_sides(getattr(own, "image_size", None)),
         channels=int(getattr(own, "num_channels", 3) or 3),
         token_types=_token_types(theirs, own),
         src_vocab=size,
@@ -180,6 +181,11 @@ def _token_types(theirs: Any, config: Any) -> int:
     """How many types of tokens a model is told; 0 for one that is told none."""
     told = TYPES in inspect.signature(theirs.forward).parameters
     return int(getattr(config, "type_vocab_size", 0) or 0) if told else 0
+
+
+def _sides(size: Any) -> tuple[int, int] | None:
+    several = isinstance(size, list | tuple) and len(size) == 2 and size[0] != size[1]
+    return (int(size[0]), int(size[1])) if several else None
 
 
 def _side(size: Any) -> int:

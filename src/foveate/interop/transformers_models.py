@@ -23,6 +23,9 @@ from foveate.nn.encoder_decoder import EncoderDecoder
 TYPES = "token_type_ids"
 """What transformers calls the types of tokens."""
 
+TOKENS_BEFORE = 8
+"""Tokens before the places of an image, such as a class token, at most."""
+
 
 @dataclass(kw_only=True)
 class ThroughTransformersConfig:
@@ -34,6 +37,8 @@ class ThroughTransformersConfig:
     classes: int
     max_length: int
     image_size: int = 224
+    image_sides: tuple[int, int] | None = None
+    """Height and width, where they differ."""
     channels: int = 3
     token_types: int = 0
     """Types of tokens that the model is told."""
@@ -53,6 +58,19 @@ class ThroughTransformers(nn.Module):
         super().__init__()
         self.theirs, self.config = theirs, config
         self.named = frozenset(inspect.signature(theirs.forward).parameters)
+
+    def grid_of_places(self, height: int, width: int, places: int) -> tuple[int, int, int]:
+        """Rows and columns of this many places of an image, and tokens before them: by the size of patches, or those
+        that are the most alike to the image's own shape."""
+        patch = getattr(self.theirs.config, "patch_size", None)
+        sides = [patch, patch] if isinstance(patch, int) else patch
+        if isinstance(sides, list | tuple) and len(sides) == 2:
+            rows, columns = height // sides[0], width // sides[1]
+            if 0 <= (before := places - rows * columns) <= TOKENS_BEFORE:
+                return rows, columns, before
+        divisors = [rows for rows in range(1, places + 1) if places % rows == 0]
+        rows = min(divisors, key=lambda one: abs(math.log(one * one * width / (places * height))))
+        return rows, places // rows, 0
 
 
 class Words(ThroughTransformers):
@@ -210,17 +228,6 @@ class ImageObjects(ThroughTransformers):
         outputs = [self.theirs(pixel_values=one[None, :, :height, :width]) for one, (height, width) in rows]
         logits, boxes = (torch.cat([getattr(one, part) for one in outputs]) for part in ("logits", "pred_boxes"))
         return Detections(logits, boxes=boxes)
-
-    def grid_of_places(self, height: int, width: int, places: int) -> tuple[int, int, int]:
-        """Rows and columns of this many places of an image, and tokens before them: by the size of patches, or those
-        that are the most alike to the image's own shape."""
-        patch = getattr(self.theirs.config, "patch_size", None)
-        if isinstance(patch, int):
-            rows, columns = height // patch, width // patch
-            return rows, columns, places - rows * columns
-        divisors = [rows for rows in range(1, places + 1) if places % rows == 0]
-        rows = min(divisors, key=lambda one: abs(math.log(one * one * width / (places * height))))
-        return rows, places // rows, 0
 
 
 class Sounds(ThroughTransformers):

@@ -13,8 +13,10 @@ from foveate.forms.label import Label
 from foveate.forms.processor import Processor
 from foveate.forms.public_image import PublicImage
 from foveate.interop.layout import label_names, label_scores
+from foveate.interop.preprocessors import OF_IMAGES, read_preprocessor
 from foveate.interop.public_folder import PublicModel, layout_of
-from foveate.interop.through_transformers import OF_IMAGES, head_of_any, is_ours, read_any
+from foveate.interop.through_transformers import OF_IMAGES as IMAGE_HEADS
+from foveate.interop.through_transformers import head_of_any, is_ours, read_any
 from foveate.interop.transformers_models import ImageObjects
 from foveate.tasks import find_task
 from foveate.tasks.recipe import Recipe
@@ -38,7 +40,7 @@ def reads_images(folder: Path) -> bool:
     try:
         if is_ours(folder):
             return bool(layout_of(folder).image_processor)
-        return head_of_any(folder) in OF_IMAGES.values()
+        return head_of_any(folder) in IMAGE_HEADS.values()
     except UserError:
         return False
 
@@ -87,7 +89,11 @@ def public_recipe(task: Task, public: PublicModel, folder: Path, processor: Proc
 
 def _image(public: PublicModel, folder: Path) -> PublicImage:
     config: Any = public.model.config
-    return PublicImage.of_folder(folder, getattr(config, "image_size", 224), config.channels)
+    found = PublicImage.of_folder(folder, getattr(config, "image_size", 224), config.channels)
+    sides = getattr(config, "image_sides", None)
+    if sides is not None and config.head != "boxes" and read_preprocessor(folder, OF_IMAGES)[0] is None:
+        found.height, found.width = sides
+    return found
 
 
 def _labels(public: PublicModel, folder: Path, task: Task) -> Any:

@@ -151,9 +151,6 @@ SIZES = {
 }
 """Fields of our config, with the names and the defaults of transformers' ViT and of what descends from it."""
 
-SQUARES = ("image_size", "patch")
-"""Those that files may give as a height and a width."""
-
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu-tanh",
@@ -171,8 +168,6 @@ WITHOUT_HEAD = ("classifier.*", "pooler.*", "*.pooler.*", "*mask_token", "decode
 def read_sizes(values: Mapping[str, Any], where: str, **own: Any) -> ViTConfig:
     """The config of a `config.json` of a ViT, with what its descendant has of its `own`."""
     read = ConfigReader(values, where)
-    for public, _ in (SIZES[ours] for ours in SQUARES):
-        read.square(public)
     found = {ours: read.get(public, usual) for ours, (public, usual) in SIZES.items() if ours not in own}
     activation = read.choice("hidden_act", "gelu", ACTIVATIONS)
     return ViTConfig(**{"classes": 1, "activation": activation, **found, **own})
