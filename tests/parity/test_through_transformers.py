@@ -1,6 +1,8 @@
 """Folders of models that foveate has none of: they answer through transformers, with its numbers."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -140,6 +142,17 @@ def test_a_square_may_be_a_list(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert is_ours(tmp_path)
     assert type(foveate.load(tmp_path).model).__name__ == "ViT"
+
+
+@pytest.mark.parametrize("verb", ["run", "look"])
+def test_no_progress_bar_is_printed(verb: str, tmp_path: Path) -> None:
+    """In a process where nothing else has switched them off."""
+    FOLDERS["text"].write("text", tmp_path / "folder")
+    arguments = [verb, str(tmp_path / "folder"), TEXTS[0]]
+    arguments += ["--out", str(tmp_path / "look.html")] if verb == "look" else []
+    command = [sys.executable, "-m", "foveate", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 def tokens_of(text: str, name: str) -> torch.Tensor:

@@ -14,7 +14,7 @@ from foveate import run_dir
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.huggingface import has_transformers, import_transformers, load
-from foveate.interop.layout import label_names
+from foveate.interop.layout import UnlikeOurs, label_names
 from foveate.interop.public_folder import (
     MODEL_TYPES,
     PublicModel,
@@ -216,7 +216,11 @@ def read_any(folder: Path) -> PublicModel:
     """The model of a folder: ours where we have one, otherwise through transformers. Raises UserError, one line: of a
     model that is almost ours, what is unlike it."""
     if is_ours(folder) or not has_transformers():
-        return read_folder(folder)
+        try:
+            return read_folder(folder)
+        except UnlikeOurs:  # by the tensors of its file, which the config does not tell
+            if not (has_transformers() and _runs_instead(folder)):
+                raise
     try:
         return read_through_transformers(folder)
     except UserError:
