@@ -139,21 +139,22 @@ def test_texts_about_texts(name: str, tmp_path: Path, capsys: Any) -> None:
     refused_elsewhere(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["pegasus", "marian"])
+@pytest.mark.parametrize("kind", [name for name, row in TRANSLATORS.items() if row.config.model_type != "t5"])
 def test_positions_of_the_file_are_read(kind: str, tmp_path: Path) -> None:
-    """Some files have learned positions in the place of waves: such a model is not ours. It is not trained."""
+    """Where transformers reads them: a Pegasus with learned positions in the place of waves is not ours, so that it is
+    not trained. Of others it computes the waves, whatever the file holds."""
     row = TRANSLATORS[kind]
-    theirs = scramble(row.kind(row.config)).eval()  # the positions too
-    theirs.save_pretrained(tmp_path)
+    scramble(row.kind(row.config)).save_pretrained(tmp_path)
     row.tokenizer(tmp_path)
-    skill: Any = foveate.load(tmp_path)
+    theirs, skill = row.kind.from_pretrained(tmp_path).eval(), foveate.load(tmp_path)
     source, target = torch.randint(3, 49, (1, 9)), torch.randint(3, 49, (1, 4))
     with torch.no_grad():
         expected = theirs(input_ids=source, decoder_input_ids=target).logits
         found = skill.model(source, torch.tensor([9]), target).logits
     torch.testing.assert_close(found, expected, atol=5e-5, rtol=0)
-    with pytest.raises(UserError, match=r"embed_positions.weight' holds learned positions"):
-        open_start(tmp_path)
+    if kind == "pegasus":
+        with pytest.raises(UserError, match=r"embed_positions.weight' holds learned positions"):
+            open_start(tmp_path)
 
 
 def yolos() -> Any:

@@ -111,7 +111,7 @@ def settle(config: TransformerConfig, given: Mapping[str, Tensor]) -> dict[str, 
     """
     whole = any(name.startswith("model.") for name in given)
     found = {name if whole or name in (_OUTPUT, _BIAS) else f"model.{name}": value for name, value in given.items()}
-    if config.waves == "halves":
+    if config.waves == "halves" and config.norm == "pre":  # of a Marian, transformers ignores the table too
         for side in _EMBEDDINGS:
             _check_waves(config, f"model.{side}.embed_positions.weight", found)
     shared = found.pop(_SHARED, None)
