@@ -15,6 +15,8 @@ from tokenizers import processors
 sys.path.append(str(Path(__file__).parent / "parity"))
 from public_models import word_tokenizer
 
+transformers.logging.disable_progress_bar()  # folders are written while tests read what commands print
+
 LABELS = 5
 
 

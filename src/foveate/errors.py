@@ -37,6 +37,10 @@ class UserError(ValueError):
         super().__init__(_without_middle(text, LONGEST))  # what is wrong stands at the beginning, the remedy at the end
 
 
+class NoTokenizer(UserError):
+    """A folder lacks the files of its tokenizer: its model can be used, but it neither reads texts nor writes them."""
+
+
 class OwnError(UserError):
     """An error that one of several processes finds where the others may find nothing, such as with its GPU."""
 

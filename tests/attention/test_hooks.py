@@ -107,6 +107,7 @@ ALONE = {
         "tasks/completion/choices.py",
         "tasks/completion/measures.py",
         "forms/boxes.py",
+        "tasks/hf/model_alone.py",
         "tasks/viewers/one_pass.py",
         "experiments/elmo_features.py",
         "tasks/viewers/texts.py",

@@ -6,6 +6,7 @@
 """
 
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from foveate.interop.public_folder import (
     read_folder,
     read_values,
 )
+from foveate.nn import attends
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.start.image_part import part_path
 from foveate.tasks.start.parts import ImageEncoder
@@ -39,7 +41,10 @@ MATCHERS = ("clip", "siglip")
 
 PAGE = Path(__file__).parents[2] / "docs" / "families.md"
 
-HEADINGS = ["`model_type`", "model of ours", "predicts", "trained further by", "written back", "error of logits"]
+HEADINGS = [
+    *("`model_type`", "model of ours", "predicts", "run", "look", "trained further by", "LoRA", "written back"),
+    "error of logits",
+]
 
 TEMPLATE = Path(__file__).with_suffix(".md")
 """The page around its table."""
@@ -68,12 +73,33 @@ def tasks_of(kind: str) -> list[str]:
     return own
 
 
+def runs(kind: str) -> bool:
+    """Whether the tests of its sort run a folder of this kind: by their lists, or as one of images, all of which
+    `tests/tasks/test_public_images.py` has."""
+    from folders import FOLDERS
+    from sound_folders import SOUND_FOLDERS
+    from translators import TRANSLATORS
+
+    heard = {one.kind for one in SOUND_FOLDERS.values()}
+    return kind in {*FOLDERS, *TRANSLATORS, *WRITERS, *MATCHERS, *heard} or bool(layout_of(kind).image_processor)
+
+
+@cache
+def looks(family: str) -> bool:
+    """Whether models of a family attend: `look` shows where, and `--lora` changes the layers that do."""
+    return attends(smallest_of(family))
+
+
+def smallest_of(family: str) -> Any:
+    """A model of a family without weights."""
+    preset = min(models.presets((family,)).values(), key=lambda one: one.parameters)
+    return models.create(preset.name, device="meta", **dict.fromkeys(models.sizes_of_data(family), 7))
+
+
 def image_part_of(family: str) -> str | None:
     """The family of the part that reads images, in models of a family; None where there is none.
     `tests/tasks/test_every_image_start.py` begins every task from such a part of every kind."""
-    preset = min(models.presets((family,)).values(), key=lambda one: one.parameters)
-    sizes = dict.fromkeys(models.sizes_of_data(family), 7)
-    model = models.create(preset.name, device="meta", **sizes)
+    model = smallest_of(family)
     path = part_path(model)
     part = None if path is None else model.get_submodule(path)
     return None if part is None or not hasattr(part, "config") else models.family_of(part.config)
@@ -212,8 +238,15 @@ def is_written_as_ours(public: PublicModel) -> bool:
 
 def cells(kind: str) -> list[str]:
     """The cells of a row, but for what must be measured."""
-    named = ", ".join(f"`{name}`" for name in tasks_of(kind))
-    return [f"`{kind}`", layout_of(kind).family, ", ".join(heads_of(kind)), named or "no task"]
+    family, tasks = layout_of(kind).family, tasks_of(kind)
+    named = ", ".join(f"`{name}`" for name in tasks) or "no task"
+    seen = looks(family)
+    marks = [yes(runs(kind)), yes(seen), named, yes(seen and bool(tasks))]
+    return [f"`{kind}`", family, ", ".join(heads_of(kind)), *marks]
+
+
+def yes(holds: bool) -> str:
+    return "yes" if holds else "no"
 
 
 def page() -> str:
@@ -236,7 +269,7 @@ def page() -> str:
                 error, back = measure(kind, Path(place))
             else:
                 error, back = image_error(kind, images)
-            lines.append("| " + " | ".join([*cells(kind), "yes" if back else "no", f"{error:.0e}"]) + " |")
+            lines.append("| " + " | ".join([*cells(kind), yes(back), f"{error:.0e}"]) + " |")
     return TEMPLATE.read_text(encoding="utf-8").replace("{table}", "\n".join(lines))
 
 

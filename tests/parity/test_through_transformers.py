@@ -1,6 +1,8 @@
 """Folders of models that foveate has none of: they answer through transformers, with its numbers."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import foveate
 from foveate.cli import main
 from foveate.decoding import Decoding, generate
 from foveate.errors import UserError
+from foveate.interop.through_transformers import is_ours
 from foveate.tasks.start.weights import open_start
 
 FALCON = transformers.FalconConfig(vocab_size=53, hidden_size=20, num_hidden_layers=2, num_attention_heads=5)
@@ -90,10 +93,21 @@ def test_what_is_almost_ours(kind: str, head: str, fields: dict[str, Any], tmp_p
 IMAGES = {"hidden_size": 20, "num_hidden_layers": 2, "num_attention_heads": 5, "intermediate_size": 28}
 IMAGES |= {"image_size": 32, "patch_size": 8, "hidden_act": "mish"}
 
+OBLONG = {**IMAGES, "hidden_act": "gelu", "image_size": [24, 40]}
+
 IMAGE_READERS = {
     "a type that we have none of": ("MobileNetV2", {"image_size": 32, "depth_multiplier": 0.25}),
     "a ViT unlike ours": ("ViT", IMAGES),
+    "a ViT of oblong images": ("ViT", OBLONG),
+    "a ViT of oblong patches": ("ViT", {**OBLONG, "image_size": 32, "patch_size": [4, 8]}),
+    "a DeiT of oblong images": ("DeiT", OBLONG),
+    "a BEiT of oblong patches": ("Beit", {**OBLONG, "image_size": 32, "patch_size": [4, 8]}),
 }
+
+
+def height_and_width(sizes: dict[str, Any]) -> tuple[int, int]:
+    given = sizes["image_size"]
+    return (given, given) if isinstance(given, int) else tuple(given)
 
 
 @pytest.mark.parametrize(("name", "sizes"), IMAGE_READERS.values(), ids=IMAGE_READERS)
@@ -101,7 +115,8 @@ def test_labels_of_images(name: str, sizes: dict[str, Any], tmp_path: Path, caps
     config = getattr(transformers, f"{name}Config")(**sizes, **NAMES)
     theirs = scramble(getattr(transformers, f"{name}ForImageClassification")(config)).eval()
     theirs.save_pretrained(tmp_path)
-    processor = transformers.ViTImageProcessorPil(size={"height": 32, "width": 32})
+    height, width = height_and_width(sizes)
+    processor = transformers.ViTImageProcessorPil(size={"height": height, "width": width})
     processor.save_pretrained(tmp_path)
     image = Image.effect_noise((40, 52), 90).convert("RGB")
     image.save(tmp_path / "image.png")
@@ -110,6 +125,34 @@ def test_labels_of_images(name: str, sizes: dict[str, Any], tmp_path: Path, caps
     main(["run", str(tmp_path), str(tmp_path / "image.png"), "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer["probability"] == pytest.approx(float(logits.softmax(-1).max()), abs=1e-4)
+    attends = name != "MobileNetV2"
+    if attends:
+        main(["run", str(tmp_path), str(tmp_path / "image.png"), "--picture", str(tmp_path / "seen.png")])
+        main(["look", str(tmp_path), str(tmp_path / "image.png"), "--out", str(tmp_path / "look.html")])
+    (tmp_path / "preprocessor_config.json").unlink()
+    assert foveate.load(tmp_path).run(tmp_path / "image.png")
+
+
+def test_a_square_may_be_a_list(tmp_path: Path) -> None:
+    """A height and a width that are equal, as some files have: the model is ours."""
+    sizes = {**IMAGES, "hidden_act": "gelu", **NAMES}
+    scramble(transformers.ViTForImageClassification(transformers.ViTConfig(**sizes))).save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config |= {"image_size": [32, 32], "patch_size": [8, 8]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert is_ours(tmp_path)
+    assert type(foveate.load(tmp_path).model).__name__ == "ViT"
+
+
+@pytest.mark.parametrize("verb", ["run", "look"])
+def test_no_progress_bar_is_printed(verb: str, tmp_path: Path) -> None:
+    """In a process where nothing else has switched them off."""
+    FOLDERS["text"].write("text", tmp_path / "folder")
+    arguments = [verb, str(tmp_path / "folder"), TEXTS[0]]
+    arguments += ["--out", str(tmp_path / "look.html")] if verb == "look" else []
+    command = [sys.executable, "-m", "foveate", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 def tokens_of(text: str, name: str) -> torch.Tensor:

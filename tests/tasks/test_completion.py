@@ -327,7 +327,6 @@ MISTAKES: list[tuple[str, Callable[[Path], object], str]] = [
         "only as pytorch",
     ),
     ("no weights", lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
-    ("no tokenizer", lambda folder: (folder / "tokenizer.json").unlink(), "has no tokenizer: neither tokenizer.json"),
     (
         "architecture",
         lambda folder: configure(folder, architectures=["LlamaForQuestionAnswering"]),

@@ -28,7 +28,11 @@ def grid_of(places: int) -> tuple[int, int, int]:
 
 
 def find_grid(model: Any, inputs: Mapping[str, Any]) -> GridFinder:
-    """How a model lays out the places of its input `pixels`: by its method `grid_size`, or as a square."""
+    """How a model lays out the places of its input `pixels`: by its method `grid_of_places` or `grid_size`, or as a
+    square."""
+    if "pixels" in inputs and hasattr(model, "grid_of_places"):
+        height, width = inputs["pixels"].shape[-2:]
+        return lambda places: model.grid_of_places(height, width, places)
     if "pixels" not in inputs or not hasattr(model, "grid_size"):
         return grid_of
     rows, columns = model.grid_size(*inputs["pixels"].shape[-2:])

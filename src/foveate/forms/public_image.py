@@ -55,6 +55,8 @@ class PublicImage(ImageForm):
     """The longest side of an image that keeps its proportions."""
     pads: Learned[bool] = False
     """The image keeps its proportions, and is padded by black around it to the height and the width (Donut)."""
+    multiple: Learned[int] = 1
+    """Sides of an image that keeps its proportions are cut down to multiples of this many pixels (YOLOS)."""
     turns: Learned[bool] = False
     """An image that lies where the height and the width stand, or stands where they lie, is turned clockwise first."""
     rounds: Learned[bool] = False
@@ -180,7 +182,8 @@ class PublicImage(ImageForm):
             return self._padded(image, filter_)
         if self.longest is not None:
             share = min(self.height / min(width, height), self.longest / max(width, height))
-            return image.resize((max(1, int(width * share)), max(1, int(height * share))), filter_)
+            sides = (int(side * share) // self.multiple * self.multiple for side in (width, height))
+            return image.resize([max(self.multiple, side) for side in sides], filter_)
         if self.crop is None and self.before_cut is None:
             return image.resize((self.width, self.height), filter_)
         scaled = image.resize(self._before_cut(width, height), filter_)
@@ -230,6 +233,8 @@ class ImageProcessorKind:
     mean: tuple[float, ...] = MEAN
     spread: tuple[float, ...] = SPREAD
     """Where a file does not say them."""
+    multiple: int = 1
+    """Sides of images that keep their proportions are multiples of this."""
     twice: bool = False
     """They are divided by the deviation once more, unless `include_top` is False."""
 
@@ -238,6 +243,7 @@ KINDS = {
     "ViT": ImageProcessorKind(resample=2),
     "Detr": ImageProcessorKind(resample=2),
     "EfficientNet": ImageProcessorKind(mean=(0.5,) * 3, spread=(0.5,) * 3, twice=True),
+    "Yolos": ImageProcessorKind(resample=2, multiple=16),
     "RTDetr": ImageProcessorKind(resample=2, normalizes=False),
     "DeformableDetr": ImageProcessorKind(resample=2),
     "ConditionalDetr": ImageProcessorKind(resample=2),
@@ -275,7 +281,8 @@ def _sizes(values: Mapping[str, Any], kind: ImageProcessorKind, where: str, usua
     if edge is None:
         return _height_and_width(size, where)
     if "longest_edge" in size:
-        return {"height": edge, "width": edge, "longest": size["longest_edge"]}
+        own = {"height": edge, "width": edge, "longest": size["longest_edge"]}
+        return own if kind.multiple == 1 else {**own, "multiple": kind.multiple}
     if edge >= 384:  # such images are not cropped
         return {"height": edge, "width": edge}
     share = values.get("crop_pct") or 224 / 256

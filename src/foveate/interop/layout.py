@@ -179,6 +179,10 @@ def written_labels(names: Sequence[str], scores: Scores = "softmax") -> dict[str
     }
 
 
+SQUARES = ("image_size", "patch_size")
+"""Fields that files may give as a height and a width."""
+
+
 class ConfigReader:
     """Reads the fields of a `config.json`; every error names the file."""
 
@@ -188,6 +192,7 @@ class ConfigReader:
     def get(self, name: str, default: Any) -> Any:
         """A number, a switch or None; the default where it is left out. UserError for another type."""
         value = self._values.get(name, default)
+        value = self._side(name, value) if name in SQUARES else value
         if value is None:
             return default
         kind = int if default is None else type(default)
@@ -195,6 +200,14 @@ class ConfigReader:
         if not fits or (not isinstance(value, bool) and not 0 <= value < MOST):
             raise UserError(f"{self._where} has the {name} {show_value(value)}, which cannot be")
         return value
+
+    def _side(self, name: str, found: Any) -> Any:
+        """The one number of a height and a width that are equal. Raises UnlikeOurs where they differ."""
+        if not isinstance(found, list) or len(found) != 2 or not all(type(one) is int and one > 0 for one in found):
+            return found
+        if found[0] != found[1]:
+            raise self.unlike(f"the {name} is {show_value(found)}, but foveate's models have squares")
+        return found[0]
 
     def number(self, name: str, default: float) -> float:
         """A number, which may be negative. UserError for anything else."""

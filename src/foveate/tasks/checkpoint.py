@@ -7,13 +7,17 @@ from typing import Any
 import torch
 
 from foveate.errors import UserError
+from foveate.forms.foreign_boxes import ForeignBoxes
 from foveate.forms.image_vector import ImageVector
 from foveate.forms.label import Label
 from foveate.forms.processor import Processor
 from foveate.forms.public_image import PublicImage
 from foveate.interop.layout import label_names, label_scores
+from foveate.interop.preprocessors import OF_IMAGES, read_preprocessor
 from foveate.interop.public_folder import PublicModel, layout_of
+from foveate.interop.through_transformers import OF_IMAGES as IMAGE_HEADS
 from foveate.interop.through_transformers import head_of_any, is_ours, read_any
+from foveate.interop.transformers_models import ImageObjects
 from foveate.tasks import find_task
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import RunConfig
@@ -21,7 +25,13 @@ from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task
 from foveate.training.hardware import choose_device
 
-IMAGE_TASKS = {"label": "classify-image", "boxes": "detect", "none": "classify-image", "match": "match-image"}
+IMAGE_TASKS = {
+    "label": "classify-image",
+    "none": "classify-image",
+    "image": "classify-image",
+    "boxes": "detect",
+    "match": "match-image",
+}
 """The task of a model that reads images, by what it predicts."""
 
 
@@ -30,7 +40,7 @@ def reads_images(folder: Path) -> bool:
     try:
         if is_ours(folder):
             return bool(layout_of(folder).image_processor)
-        return head_of_any(folder) == "label"
+        return head_of_any(folder) in IMAGE_HEADS.values()
     except UserError:
         return False
 
@@ -53,7 +63,7 @@ class ImageFolders:
         """The model of a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
         folder, task = Path(folder), self._task
         public = read_any(folder)
-        vectors = getattr(public.model.config, "head", None) == "none"
+        vectors = getattr(public.model.config, "head", None) in ("none", "image")
         writes = ImageVector() if vectors else _labels(public, folder, task)
         processor = Processor(_image(public, folder), writes)
         model = public.model.to(choose_device(device)).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -79,13 +89,19 @@ def public_recipe(task: Task, public: PublicModel, folder: Path, processor: Proc
 
 def _image(public: PublicModel, folder: Path) -> PublicImage:
     config: Any = public.model.config
-    return PublicImage.of_folder(folder, getattr(config, "image_size", 224), config.channels)
+    found = PublicImage.of_folder(folder, getattr(config, "image_size", 224), config.channels)
+    sides = getattr(config, "image_sides", None)
+    if sides is not None and config.head != "boxes" and read_preprocessor(folder, OF_IMAGES)[0] is None:
+        found.height, found.width = sides
+    return found
 
 
 def _labels(public: PublicModel, folder: Path, task: Task) -> Any:
     where = str(folder / "config.json")
     names = label_names(public.values, where)
     writes: Any = replace(task.writes, labels=dict.fromkeys(names, 0))  # type: ignore[type-var]
+    if isinstance(public.model, ImageObjects):
+        return ForeignBoxes(**vars(writes))
     if isinstance(writes, Label):
         writes.scores = label_scores(public.values, len(names), where)
     return writes

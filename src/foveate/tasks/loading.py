@@ -9,11 +9,11 @@ import torch
 
 from foveate import models, run_dir
 from foveate.data.tokens.text_tokenizer import TextTokenizer
-from foveate.errors import UserError, unknown
+from foveate.errors import NoTokenizer, UserError, unknown
 from foveate.forms.processor import Processor, load_processor
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import header_of, is_public, reads_sounds
-from foveate.interop.through_transformers import head_of_any
+from foveate.interop.through_transformers import OF_SOUNDS, head_of_any
 from foveate.tasks import TASKS, find_task
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_config import describe, load_run
@@ -24,12 +24,20 @@ from foveate.tasks.upgrade import upgrade_processor
 
 def load(folder: Path | str, device: str = "cpu") -> Skill:
     """A trained model, ready to `run`: of a run folder, a Hugging Face folder, a name such as smollm2 or minilm, or
-    a model of the Hugging Face hub such as "hub:openai-community/gpt2", fetched once into the cache.
+    a model of the Hugging Face hub such as "hub:openai-community/gpt2", fetched once into the cache. A Hugging Face
+    folder without a tokenizer opens too, but answers no text.
 
     Raises UserError, one line, for a folder that is damaged, or holds a model that foveate does not have.
     """
     folder = locate(folder)
-    loaded: Skill = opener(folder).load(folder, device)
+    try:
+        loaded: Skill = opener(folder).load(folder, device)
+    except NoTokenizer as reason:
+        if not is_public(folder):
+            raise
+        from foveate.tasks.hf.model_alone import load_alone
+
+        return load_alone(folder, device, str(reason))
     return loaded
 
 
@@ -49,7 +57,7 @@ def opener(folder: Path) -> Any:
             return ImageWriterFolder(folder)
         if seen is not None:
             return ImageFolders(folder)
-        if reads_sounds(header_of(folder).model_type):
+        if hears(folder):
             from foveate.tasks.hf.sounds import SoundFolders
 
             return SoundFolders(folder)
@@ -60,6 +68,16 @@ def opener(folder: Path) -> Any:
     if (task := str(run.description.get("task"))) not in TASKS:
         raise unknown(f"task in {run.folder / run_dir.CONFIG}", task, TASKS)
     return Runs(find_task(task))
+
+
+def hears(folder: Path) -> bool:
+    """Whether the model of a folder reads sounds."""
+    if reads_sounds(header_of(folder).model_type):
+        return True
+    try:
+        return head_of_any(folder) in OF_SOUNDS.values()
+    except UserError:
+        return False
 
 
 def recipe(task: str, **settings: Any) -> Recipe:

@@ -15,7 +15,7 @@ from foveate.data.tokens.sentencepiece_model import DEBERTA_MODEL, load_deberta
 from foveate.data.tokens.text_tokenizer import CHAT, TextTokenizer, chat_of_file, roles_of
 from foveate.data.tokens.text_tokenizer import ROLES as SAVED_ROLES
 from foveate.data.tokens.tokenizers import SubwordTokenizer, is_own, load_tokenizer, read_tokenizer
-from foveate.errors import UserError
+from foveate.errors import NoTokenizer, UserError
 from foveate.files import read_json
 from foveate.limits import check_file
 from foveate.special_tokens import Role
@@ -76,7 +76,7 @@ class BertTokenizer(TextTokenizer):
                 return cls(obey_settings(_word_pieces(folder / VOCABULARY), folder))
             if (folder / DEBERTA_MODEL).is_file():
                 return cls(load_deberta(folder / DEBERTA_MODEL, read_settings(folder)))
-        raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY} nor {DEBERTA_MODEL}")
+        raise NoTokenizer(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY} nor {DEBERTA_MODEL}")
 
     def encode_question(self, text: str) -> list[int]:
         """The ids of a text between those of its begin and end, in which [MASK] and [SEP] are not ordinary text."""

@@ -19,7 +19,7 @@ from foveate.data.tokens.sentencepiece_model import (
     load_deberta,
     load_sentencepiece,
 )
-from foveate.errors import UserError
+from foveate.errors import NoTokenizer
 from foveate.files import read_json, written
 from foveate.limits import check_file
 from foveate.special_tokens import Role, SpecialTokens
@@ -65,7 +65,7 @@ class PublicTokenizer:
             if (folder / DEBERTA_MODEL).is_file():
                 return cls(load_deberta(folder / DEBERTA_MODEL, config), {**DEBERTA, **config})
         files = f"neither {TOKENIZER} nor {VOCABULARY} and {MERGES}, nor {MODEL} or {DEBERTA_MODEL}"
-        raise UserError(f"{folder} has no tokenizer: {files}")
+        raise NoTokenizer(f"{folder} has no tokenizer: {files}")
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()

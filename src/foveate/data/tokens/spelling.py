@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate.data.tokens.character_tokens import find_characters
-from foveate.errors import UserError, show_value
+from foveate.errors import NoTokenizer, UserError, show_value
 from foveate.files import read_json, written
 
 VOCABULARY, CONFIG = "vocab.json", "tokenizer_config.json"
@@ -46,7 +46,7 @@ class Spelling:
         """The spelling of a folder, whose model has this many outputs. Raises UserError for what is damaged."""
         where = folder / VOCABULARY
         if not where.is_file():
-            raise UserError(f"{folder} has no {VOCABULARY}: what its model writes is not known")
+            raise NoTokenizer(f"{folder} has no {VOCABULARY}: what its model writes is not known")
         own = read_json(where)
         known = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
         if any(isinstance(value, dict) for value in own.values()):

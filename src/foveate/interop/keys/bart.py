@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from foveate.attention import sinusoidal
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, KeyMap, Same, WithFirstAxis
-from foveate.interop.layout import ConfigReader, Layout, require_defaults
+from foveate.interop.layout import ConfigReader, Layout, UnlikeOurs, require_defaults
 from foveate.models.text.transformer import TransformerConfig
 
 _LEARNED = {"positions": "learned", "position_offset": 2, "input_norm": True}
@@ -51,6 +52,9 @@ _DEFAULTS = {
     "m2m_100": ("relu", True, 128112),
 }
 """The activation, the scale of embeddings and the vocabulary of a `config.json` that does not name them."""
+
+ROUNDED = 1e-2
+"""By how much waves may differ in a file of half precision."""
 
 _ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 
@@ -107,6 +111,9 @@ def settle(config: TransformerConfig, given: Mapping[str, Tensor]) -> dict[str, 
     """
     whole = any(name.startswith("model.") for name in given)
     found = {name if whole or name in (_OUTPUT, _BIAS) else f"model.{name}": value for name, value in given.items()}
+    if config.waves == "halves" and config.norm == "pre":  # of a Marian, transformers ignores the table too
+        for side in _EMBEDDINGS:
+            _check_waves(config, f"model.{side}.embed_positions.weight", found)
     shared = found.pop(_SHARED, None)
     embeddings = {side: found.pop(name, shared) for side, name in _EMBEDDINGS.items()}
     output = found.pop(_OUTPUT, embeddings["decoder"])
@@ -122,6 +129,15 @@ def settle(config: TransformerConfig, given: Mapping[str, Tensor]) -> dict[str, 
         found |= {_EMBEDDINGS["encoder"]: source, _EMBEDDINGS["decoder"]: target, _OUTPUT: output}
     config.logit_bias = _BIAS in found and bool(found[_BIAS].any())
     return found
+
+
+def _check_waves(config: TransformerConfig, name: str, found: Mapping[str, Tensor]) -> None:
+    """Raises UnlikeOurs for a table of positions in the file that is not the waves that our model computes."""
+    if (table := found.get(name)) is None or table.ndim != 2:
+        return
+    waves = sinusoidal(len(table), config.width, waves="halves")
+    if table.shape != waves.shape or not torch.allclose(table.float(), waves, atol=ROUNDED):
+        raise UnlikeOurs(f"the tensor '{name}' holds learned positions, but foveate's models of this type have waves")
 
 
 def read_config(values: Mapping[str, Any], where: str) -> TransformerConfig:

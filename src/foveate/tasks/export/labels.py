@@ -48,7 +48,7 @@ def export_labels(skill: Skill, folder: Path) -> str:
     family, model = str(skill.description["family"]), skill.model
     layout_for(family)
     if skill.task.name == "pair":
-        model = _pair_as_text(model, family)
+        model = pair_as_text(model, family)
     if skill.folder is not None and is_public(skill.folder):
         write_folder(folder, family, model, fields_left(skill.folder, family, model))
         copy_files(skill.folder, folder, TOKENIZERS)
@@ -98,7 +98,7 @@ def _outputs(writes: Any) -> dict[str, Any]:
     return written_labels([*writes.labels], writes.scores)
 
 
-def _pair_as_text(model: nn.Module, family: str) -> nn.Module:
+def pair_as_text(model: nn.Module, family: str) -> nn.Module:
     """The same model with the head of a text, which has the same layers: transformers labels pairs with it too."""
     made = models.build(family, replace(cast(Any, model).config, head="text"))
     made.load_state_dict(model.state_dict())

@@ -14,6 +14,7 @@ from foveate.interop.onnx import Sample, export_onnx
 from foveate.nn import longest_sequence
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
+from foveate.tasks.export.alone import is_alone
 from foveate.tasks.export.onnx_translators import ABOUT, translator_to_onnx
 from foveate.tasks.hf.fillers import WordFiller
 from foveate.tasks.language_model import LanguageModel
@@ -69,12 +70,13 @@ def export_to_onnx(task: Any, out: Path) -> float:
 def _inputs(task: Any) -> Callable[[int, int], dict[str, Tensor]]:
     """What makes random inputs of a model: this many rows of this many tokens, or this many images."""
     random = torch.Generator().manual_seed(1)
-    if isinstance(task, Completer):
+    if isinstance(task, Completer) or (is_alone(task) and task.task.name == "language"):
         return lambda rows, length: {"tokens": _tokens(task.model, rows, length, random)}
     if getattr(task, "description", {}).get("family") == "xlnet":
         raise UserError("an XLNet is not written as ONNX: language models, BERTs and classifiers of images are")
     reads_one_text = isinstance(task, Skill) and task.task.name in ONE_TEXT
-    if isinstance(task, WordFiller) or (reads_one_text and task.description["family"] != "rnn-encoder"):
+    fills = isinstance(task, WordFiller) or (is_alone(task) and task.task.name == "cloze")
+    if fills or (reads_one_text and task.description["family"] != "rnn-encoder"):
         return lambda rows, length: {
             "tokens": _tokens(task.model, rows, length, random),
             "lengths": torch.randint(1, length + 1, (rows,), generator=random),

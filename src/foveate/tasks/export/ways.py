@@ -9,9 +9,10 @@ from typing import Any, get_args
 
 from foveate.errors import UserError, one_of
 from foveate.files import workshop
-from foveate.interop.through_transformers import ThroughTransformers
+from foveate.interop.transformers_models import ThroughTransformers
 from foveate.nn import merge_low_rank
 from foveate.tasks.completion.exporting import export_gguf, export_language_model, writes_words
+from foveate.tasks.export.alone import export_alone, is_alone
 from foveate.tasks.export.cloze import export_cloze, fills_in_words
 from foveate.tasks.export.ctranslate2 import export_to_ctranslate2
 from foveate.tasks.export.image_writers import export_image_writer, writes_about_images
@@ -26,7 +27,11 @@ from foveate.tasks.recipe import ExportFormat
 EXPORTS = "export"
 """The folder of a run with what was written of it for other libraries, each in a folder of the way's name."""
 
+NEED_TOKENIZER: tuple[ExportFormat, ...] = ("gguf", "ctranslate2")
+"""The ways that write the pieces of a tokenizer too."""
+
 FOLDERS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Path], str]], ...] = (
+    (is_alone, export_alone),
     (gives_labels, export_labels),
     (fills_in_words, export_cloze),
     (exports_images, export_images),
@@ -47,6 +52,8 @@ def export(skill: Any, out: Path, way: ExportFormat) -> str:
     one_of("export", way, WAYS)
     if isinstance(skill.model, ThroughTransformers):
         raise UserError("transformers runs this model, of which foveate has none to write: copy its folder")
+    if is_alone(skill) and way in NEED_TOKENIZER:
+        raise UserError(f"{skill.lacks}, which is a part of what --to {way} writes")
     return WAYS[way](skill, out)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate import run_dir
 from foveate.interop.public_folder import layout_of, translates
-from foveate.interop.through_transformers import WRITES, head_of_any, is_ours, predicts_next
+from foveate.interop.through_transformers import WRITES, WRITES_ANOTHER, head_of_any, is_ours, predicts_next
 from foveate.tasks.hf.pooling import embeds_sentences
 from foveate.tasks.hf.reader import MASKED
 from foveate.tasks.hf.texts import TextFolders
@@ -26,6 +26,8 @@ def opener(folder: Path) -> Any:
     if translates(folder):
         return TranslatorFolder(folder)
     head, ours = head_of_any(folder), is_ours(folder)
+    if head == WRITES_ANOTHER:
+        return TranslatorFolder(folder)
     if head == WRITES:
         from foveate.tasks.hf.through_images import ImageTextFolder
 

@@ -6,7 +6,8 @@ from typing import Any
 from foveate.data.tokens.bert_tokenizer import CLASS, BertTokenizer
 from foveate.data.tokens.public_tokenizer import TOKENIZER, PublicTokenizer
 from foveate.interop.public_folder import PublicModel, check_tokenizer
-from foveate.interop.through_transformers import ThroughTransformersConfig, read_any
+from foveate.interop.through_transformers import read_any
+from foveate.interop.transformers_models import ThroughTransformersConfig
 from foveate.training.hardware import choose_device
 
 MASKED = ("bert", "deberta")
@@ -26,7 +27,7 @@ def open_tokenizer(folder: Path, public: PublicModel) -> BertTokenizer | PublicT
     """A BERT's own, but where texts and words get labels by any other as well, such as that of an exported classifier.
     All other families read by any."""
     config: Any = public.model.config
-    masked = isinstance(config, ThroughTransformersConfig) and config.head == "words"
+    masked = isinstance(config, ThroughTransformersConfig) and config.head in ("words", "span")
     if public.family not in MASKED and not masked:
         return PublicTokenizer.load(folder)
     if config.head in ("text", "tokens", "span") and (folder / TOKENIZER).is_file():

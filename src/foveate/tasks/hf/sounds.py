@@ -13,7 +13,9 @@ from foveate.forms.sound import SoundClip
 from foveate.forms.waves import SpokenWaves, WavesClip
 from foveate.forms.whisper import WhisperSound, WhisperText
 from foveate.interop.layout import label_names, label_scores
-from foveate.interop.public_folder import head_of, header_of, read_folder, read_values
+from foveate.interop.public_folder import header_of, read_values
+from foveate.interop.through_transformers import head_of_any, read_any
+from foveate.interop.transformers_models import ThroughTransformersConfig
 from foveate.models.speech.wav2vec2 import Wav2Vec2Config
 from foveate.models.speech.whisper import WhisperConfig
 from foveate.tasks import find_task
@@ -22,7 +24,12 @@ from foveate.tasks.run_config import RunConfig
 from foveate.tasks.skill import Skill, skill_class
 from foveate.training.hardware import choose_device
 
-TASK_OF = {"words": "transcribe", "label": "classify-sound"}
+TASK_OF = {
+    "words": "transcribe",
+    "label": "classify-sound",
+    "speech": "transcribe",
+    "sound": "classify-sound",  # through transformers
+}
 """The task of a model, by what it predicts."""
 
 
@@ -30,7 +37,7 @@ def read_form(folder: Path, config: Any, label: bool = False) -> Any:
     """How the model of a folder reads sounds, perhaps to `label` them. UserError for what foveate does not do."""
     if isinstance(config, WhisperConfig):
         return WhisperSound.of_folder(folder, config)
-    if isinstance(config, Wav2Vec2Config):
+    if isinstance(config, Wav2Vec2Config | ThroughTransformersConfig):
         return WavesClip.of_folder(folder) if label else SpokenWaves.of_folder(folder)
     return SoundClip.of_folder(folder, config)
 
@@ -54,7 +61,7 @@ class SoundFolders:
 
     def __init__(self, folder: Path) -> None:
         """Raises UserError for a model that predicts nothing."""
-        head = head_of(folder)
+        head = head_of_any(folder)
         if head not in TASK_OF:
             raise UserError(
                 f"{folder} is a {(header_of(folder).architectures or ('body',))[0]}, which predicts nothing: "
@@ -62,7 +69,7 @@ class SoundFolders:
             )
         self._task = find_task(TASK_OF[head])
         self._writes: Any = {"whisper": WhisperText}.get(str(header_of(folder).model_type), SpelledTranscript)()
-        if head == "label":
+        if self._task.name == TASK_OF["label"]:
             self._writes = Label()
 
     def run_options(self, recipe: Any, where: str) -> Any:
@@ -76,7 +83,7 @@ class SoundFolders:
     def load(self, folder: Path | str, device: str = "cpu") -> Skill:
         """The model of a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
         folder, task = Path(folder), self._task
-        public = read_folder(folder)
+        public = read_any(folder)
         config: Any = public.model.config
         label = task.name == TASK_OF["label"]
         writes = label_form(folder) if label else written_form(folder, config)

@@ -16,7 +16,7 @@ from foveate.data.tokens.public_settings import read_settings
 from foveate.data.tokens.public_tokenizer import MERGES, TOKENIZER, PublicTokenizer
 from foveate.data.tokens.sentencepiece_model import MODEL, piece_tokenizer
 from foveate.data.tokens.text_tokenizer import TextTokenizer
-from foveate.errors import UserError, show_value, unknown
+from foveate.errors import NoTokenizer, UserError, show_value, unknown
 from foveate.files import read_json
 from foveate.special_tokens import Role
 
@@ -123,7 +123,7 @@ def open_sides(folder: Path, values: Mapping[str, Any]) -> SideTokenizers:
             found = _of_one(TextTokenizer.of(PublicTokenizer.load(folder)), folder, settings, kind)
         else:
             known = f"{TOKENIZER}, {SOURCE_PIECES} and {VOCABULARY}, nor {BOTH_PIECES} and {VOCABULARY}"
-            raise UserError(f"{folder} has no tokenizer that foveate reads: neither {known}")
+            raise NoTokenizer(f"{folder} has no tokenizer that foveate reads: neither {known}")
     roles: dict[Role, int] = {
         role: number for role, name in IDS.items() if (number := single_id(values, name, folder)) is not None
     }

@@ -13,7 +13,9 @@ from foveate.errors import UserError
 from foveate.forms.processor import Processor
 from foveate.forms.translation import MeasureTranslations, SourceText, Translation
 from foveate.forms.written import WriteOptions
-from foveate.interop.public_folder import PublicModel, read_folder
+from foveate.interop.public_folder import PublicModel
+from foveate.interop.through_transformers import read_any
+from foveate.interop.transformers_models import ThroughTransformers
 from foveate.tasks import find_task
 from foveate.tasks.checkpoint import public_recipe
 from foveate.tasks.evaluation import Evaluation
@@ -59,6 +61,13 @@ class PublicTranslation(Translation):
     eval_options: ClassVar[type[Any]] = MeasureLanguages
 
 
+@dataclass
+class ForeignTranslation(PublicTranslation):
+    """The same of a model that runs through transformers."""
+
+    attending: ClassVar[tuple[str, ...]] = ("decoder*encoder_attn", "decoder*cross_attn", "decoder*EncDecAttention")
+
+
 @dataclass(repr=False)
 class PublicTranslator(Translator):
     """A model that others trained."""
@@ -102,14 +111,9 @@ class PublicTranslator(Translator):
             if needed and first is None:
                 some = ", ".join(one.strip("_") for one in list(sides.languages)[:3])
                 raise UserError(f"{self.folder} writes many languages: name one by --target-language, such as {some}")
-        found.processor = processor_of(sides, self.processor.reads.max_length, self.processor.writes.decoding, rules)
+        reads = SourceText(tokenizer=sides.source, max_length=self.processor.reads.max_length)
+        found.processor = Processor(reads, replace(self.processor.writes, tokenizer=sides.target, rules=rules))
         return found
-
-
-def processor_of(sides: SideTokenizers, most: int, decoding: Any, rules: Any) -> Processor:
-    """The forms of a folder."""
-    writes = PublicTranslation(decoding=decoding, tokenizer=sides.target, rules=rules)
-    return Processor(SourceText(tokenizer=sides.source, max_length=most), writes)
 
 
 def forms_of(folder: Path, public: PublicModel) -> tuple[SideTokenizers, Generation, Processor]:
@@ -127,7 +131,9 @@ def forms_of(folder: Path, public: PublicModel) -> tuple[SideTokenizers, Generat
                 "probably they are of two different models"
             )
     most = getattr(config, "max_length", LONGEST) - len(sides.source.begin) - len(sides.source.end)
-    return sides, generation, processor_of(sides, most, generation.decoding, generation.rules)
+    kind = ForeignTranslation if isinstance(public.model, ThroughTransformers) else PublicTranslation
+    writes = kind(decoding=generation.decoding, tokenizer=sides.target, rules=generation.rules)
+    return sides, generation, Processor(SourceText(tokenizer=sides.source, max_length=most), writes)
 
 
 def forms_to_train(start: Any, examples: PairExamples) -> Processor:
@@ -162,7 +168,7 @@ class TranslatorFolder:
     def load(self, folder: Path | str, device: str = "cpu") -> PublicTranslator:
         """The model of a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
         folder = Path(folder)
-        public = read_folder(folder)
+        public = read_any(folder)
         sides, _, processor = forms_of(folder, public)
         public.model.to(torch.device(choose_device(device)))
         task = find_task("translate")

@@ -16,6 +16,7 @@ from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES, header_of, translates
 from foveate.interop.through_transformers import is_ours, writes_about_images
 from foveate.tasks import load
+from foveate.tasks.loading import hears
 from foveate.tasks.viewers.skills import viewer_of
 from foveate.viewer.protocol import File, Input, ModelViewer
 
@@ -56,6 +57,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         named = named and kind_of not in READS_SOUNDS
         ours = kind_of in SEEN_AS_OURS or translates(folder) or (kind_of in WITH_PARTS and _has_all_parts(folder))
         ours = ours or (kind_of in COMPARES and (folder / TOKENIZER).is_file() and _has_all_parts(folder))
+        ours = ours or (has_transformers() and hears(folder) and kind_of not in READS_SOUNDS)
         lacking = kind_of not in MODEL_TYPES or kind_of in WITH_PARTS
         ours = ours or (lacking and has_transformers() and writes_about_images(folder))
         if not (named or ours or (kind_of in MODEL_TYPES and not has_transformers())):
