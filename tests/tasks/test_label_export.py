@@ -217,7 +217,7 @@ def test_a_tagger(public: bool, tmp_path: Path, capsys: pytest.CaptureFixture[st
         ),
         ("gpt-tiny", {"positions": "rotary"}, "only a GPT with learned positions, plain attention and layer norms"),
         ("transformer-classifier", {}, "transformers has no model like a transformer-encoder: it has no public layout"),
-        ("roberta-base", {}, "transformers' RoBERTa counts positions from a padding token 1, but here it is 0"),
+        ("roberta-base", {}, "transformers' RoBERTa counts positions from its padding token, 1, but here it is 0"),
     ],
 )
 def test_models_that_transformers_lacks(model: str, more: dict[str, Any], message: str, tmp_path: Path) -> None:

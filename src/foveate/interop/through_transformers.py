@@ -94,6 +94,12 @@ WITHOUT_LABELS = (WRITES, WRITES_ANOTHER, "words", "none", "span", "image", "spe
 OTHER_WRITERS = ("VisionEncoderDecoderModel",)
 """Classes of such models beside those that `AutoModelForImageTextToText` opens."""
 
+IN_AN_ORDER = ("XLNetLMHeadModel",)
+"""Classes that predict a word in its own place, which they are told not to see: no task of ours tells them."""
+
+OF_STREAMS = ("ProphetNetForConditionalGeneration",)
+"""Classes whose decoder has a stream for each of several next tokens, with positions of its own."""
+
 CAUSAL = ("ForCausalLM", "LMHeadModel")
 """The ends of the names of classes that predict the next word."""
 
@@ -129,6 +135,8 @@ def _head_for(folder: Path, name: str, head: str) -> str:
         raise UserError(f"{folder} is a {name}, which reads '{given}'{also}; foveate has no task for such a model")
     if head == WRITES_ANOTHER and name not in text_writers():
         raise UserError(f"{folder} is a {name}, which writes no text; foveate has no task for such a model")
+    if name in OF_STREAMS:
+        raise UserError(f"{folder} is a {name}, whose decoder predicts several tokens at once; foveate runs none")
     return reads.get(head, head) if reads is not None else head
 
 
@@ -166,7 +174,7 @@ def read_through_transformers(folder: Path) -> PublicModel:
         head=head,
         vocabulary=size,
         classes=0 if head in WITHOUT_LABELS else len(label_names(values, str(folder / run_dir.CONFIG))),
-        max_length=next((found for name in LENGTHS if (found := getattr(own, name, 0))), 1_000_000),
+        max_length=_positions(theirs, own),
         image_size=_side(getattr(own, "image_size", 224)),
         image_sides=_sides(getattr(own, "image_size", None)),
         channels=int(getattr(own, "num_channels", 3) or 3),
@@ -175,6 +183,15 @@ def read_through_transformers(folder: Path) -> PublicModel:
         tgt_vocab=size,
     )
     return PublicModel(config.model_type, MODELS[head](theirs, config).eval(), values)
+
+
+def _positions(theirs: Any, config: Any) -> int:
+    """How many tokens a model reads: its positions without those up to the padding's, from which RoBERTa and its kin
+    count on."""
+    positions = next((found for name in LENGTHS if (found := getattr(config, name, 0))), 1_000_000)
+    tables = [part for name, part in theirs.named_modules() if "position" in name.rpartition(".")[2]]
+    paddings = [part.padding_idx for part in tables if isinstance(part, torch.nn.Embedding)]
+    return int(positions - max((padding + 1 for padding in paddings if padding is not None), default=0))
 
 
 def _token_types(theirs: Any, config: Any) -> int:
@@ -209,7 +226,8 @@ def _runs_instead(folder: Path) -> bool:
     if reads_images(header_of(folder).model_type):
         labels = named_class(folder).endswith(("ForImageClassification", "ForObjectDetection"))
         return labels or writes_about_images(folder)
-    return any(named_class(folder).endswith(end) for end in HEADS)
+    name = named_class(folder)
+    return name not in IN_AN_ORDER and any(name.endswith(end) for end in HEADS)
 
 
 def read_any(folder: Path) -> PublicModel:
