@@ -19,7 +19,7 @@ import foveate
 from foveate.cli import main
 from foveate.decoding import Decoding, generate
 from foveate.errors import UserError
-from foveate.interop.through_transformers import is_ours
+from foveate.interop.through_transformers import is_ours, read_through_transformers
 from foveate.tasks.start.weights import open_start
 
 FALCON = transformers.FalconConfig(vocab_size=53, hidden_size=20, num_hidden_layers=2, num_attention_heads=5)
@@ -217,3 +217,15 @@ def test_a_class_that_no_task_has(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": ["MegatronBertForMultipleChoice"]}))
     with pytest.raises(UserError, match=r"foveate runs \.\.\.ForCausalLM, .* through"):
         foveate.load(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["roberta", "xlm-roberta", "mpnet"])
+def test_positions_up_to_the_paddings_are_no_room(kind: str, tmp_path: Path) -> None:
+    """RoBERTa and its kin count positions from their padding token on: a table of 12 has 10."""
+    config = odd(kind, hidden_act="mish", max_position_embeddings=12)
+    scramble(transformers.AutoModelForMaskedLM.from_config(config)).save_pretrained(tmp_path)
+    public = read_through_transformers(tmp_path)
+    assert public.model.config.max_length == 10 - (config.pad_token_id - 1)
+    public.model(torch.full((1, public.model.config.max_length), 7))
+    with pytest.raises((IndexError, RuntimeError)):
+        public.model(torch.full((1, public.model.config.max_length + 1), 7))
