@@ -71,7 +71,7 @@ class AgentState:
         self.instruction = self.instruction[rows]
 
 
-class Windows(nn.Module):
+class FixedGlimpses(nn.Module):
     """Looks at learned places, whatever is there: the weights of each are a Gaussian window over the view."""
 
     def __init__(self, count: int) -> None:
@@ -111,7 +111,7 @@ class DARQN(nn.Module):
             self.score = Biaffine(2 * width, channels)
         self.queries = nn.Linear(2 * width, config.glimpses * 2 * width) if config.glimpses > 1 else None
         self.fixed = config.fixed_glimpses or 0
-        self.windows = Windows(self.fixed) if self.fixed else None
+        self.windows = FixedGlimpses(self.fixed) if self.fixed else None
         self.dropout = Dropout(config.dropout)
         self.recurrent = Recurrent("lstm", (config.glimpses + self.fixed) * channels + width, width)
         self.output = nn.Linear(width, config.actions)
