@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import still_running
+from ended_processes import still_running
 
 from foveate import child_processes
 from foveate.child_processes import BY_TORCHRUN, PARENT, STORE_OF_TORCHRUN, child_environment, end_with_parent

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from foveate.cli import main
-from foveate.cli.bench import fitting, narrowest
 from foveate.cli.parse import parse
-from foveate.experiments import COMPARISONS, Options, Table, comparison_module
+from foveate.experiments import COMPARISONS, Options, comparison_module
 
 SMALL = ["--widths", "2", "8", "--positions", "5", "--repeats", "2"]
 """Sizes of `dot-scaling` that take a moment."""
@@ -50,16 +49,6 @@ def test_mistakes(fails: Callable[..., str]) -> None:
     assert fails("bench", "norm") == "unknown comparison 'norm'; did you mean norms or ngrams?"
     assert fails("bench", "norms", "--depth", "3").startswith("unknown option --depth; did you mean --depths")
     assert fails("bench", "norms", "--depths", "0") == "depths is 0, but must be at least 1"
-
-
-def test_a_wide_table_is_printed_in_parts_that_fit() -> None:
-    table = Table(["name", *(f"heading {number}" for number in range(9))], [["a", *map(str, range(9))]])
-    parts = fitting(table, 40)
-    assert [heading for part in parts for heading in part.headings[1:]] == table.headings[1:]
-    assert all(part.headings[0] == "name" and part.rows[0][0] == "a" for part in parts)
-    assert [cell for part in parts for cell in part.rows[0][1:]] == [*map(str, range(9))]
-    assert all(sum(narrowest(part)) + 3 * len(part.headings) + 1 <= 40 for part in parts)
-    assert fitting(table, 400)[0].headings == table.headings
 
 
 COUNTED = {"imagenet", "layers", "linear-probe", "ngrams", "parallel", "products", "teacher-forcing", "traces"}

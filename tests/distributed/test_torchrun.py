@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import words
-from processes import still_running
+from ended_processes import still_running
 from safetensors.torch import load_file
 from small import FLAGS
 

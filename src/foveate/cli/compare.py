@@ -7,27 +7,17 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from foveate import tasks
 from foveate.cli.folders import check_no_part, tell_unfinished
 from foveate.cli.parse import parse
-from foveate.console import plain_console
+from foveate.console import plain_console, print_table
 from foveate.data.folders import allowing_outside
 from foveate.errors import UserError, one_line, printable
 from foveate.files import check_place, strict_json
 from foveate.tasks.comparing import RunComparison, compare_runs, short_names
 from foveate.tasks.examples.hub_data import local_paths
 from foveate.viewer.figures import check_extension, save_figure
-
-NUMBERS = ("95 % interval", "p")
-"""Columns that stay on one line."""
-
-
-NAME = 24
-"""Characters of a name that stay on one line."""
 
 
 @dataclass
@@ -80,26 +70,10 @@ def main(arguments: Sequence[str]) -> None:
 def show_comparison(found: RunComparison) -> None:
     """Print what runs reach, in what their recipes differ, and what that means."""
     console = plain_console()
-    _print_table(console, found.headings, found.rows())
+    print_table(console, found.headings, found.rows())
     if found.settings:
-        _print_table(console, ["setting", *found.names], [[name, *values] for name, values in found.settings.items()])
+        print_table(console, ["setting", *found.names], [[name, *values] for name, values in found.settings.items()])
     for line in [f"{found.examples:,} {found.unit}, {found.found.draws:,} draws of them", *found.notes]:
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
     for line in found.verdicts():
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
-
-
-def _print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = Table(padding=(0, 1))
-    for place, heading in enumerate(headings):
-        longest = max(len(row[0]) for row in rows) if not place else 0
-        table.add_column(
-            Text(printable(heading)),
-            justify="right",
-            no_wrap=heading in NUMBERS,
-            min_width=min(longest, NAME) or None,
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    console.print(table)

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
 import tyro
-from rich.table import Table
-from rich.text import Text
 
 from foveate import tasks
 from foveate.cli.folders import check_no_part, parse_with_task
-from foveate.console import plain_console
+from foveate.console import plain_console, print_table
 from foveate.data.folders import allowing_outside
 from foveate.data.text.files import check_readable_again
 from foveate.errors import UserError, printable
@@ -100,11 +98,6 @@ def _show(evaluation: Evaluation) -> None:
         (evaluation.headings, evaluation.rows),
         *((one.headings, one.rows) for one in evaluation.tables),
     ]:
-        table = Table()
-        for heading in headings:
-            table.add_column(Text(printable(heading)), justify="right")
-        for row in rows:
-            table.add_row(*map(Text, map(printable, row)))  # a label such as [b] is not markup
-        console.print(table)
+        print_table(console, headings, rows)
     for note in evaluation.notes:
         console.print(printable(note), markup=False, highlight=False, soft_wrap=True)

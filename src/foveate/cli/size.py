@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.table import Table
 
 from foveate import models
 from foveate.cli.folders import is_model
 from foveate.cli.parse import parse
-from foveate.console import plain_console
+from foveate.console import plain_console, print_table
 from foveate.errors import UserError, at_least, at_most, one_of, unknown
 from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
 from foveate.experiments.size import Size, measure_config, measure_part
@@ -95,10 +94,7 @@ def main(arguments: Sequence[str]) -> None:
         check_ending(options.out, ".md")
         check_place(options.out)
     headings, rows = _scaling() if options.model is None else _one(options, options.model)
-    table = Table(*headings)
-    for row in rows:
-        table.add_row(*row)
-    plain_console(width=200 if options.model is None else None).print(table)
+    print_table(plain_console(), headings, rows)
     if options.out is not None:
         lines = ["| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *rows)]
         with written(options.out) as path:

@@ -30,7 +30,6 @@ class Episode:
     """Whether the last action ended the episode; otherwise the limit of steps did."""
 
 
-@torch.inference_mode()
 def act(
     model: Actor,
     inputs: dict[str, Tensor],

@@ -13,9 +13,8 @@ from typing import Annotated, Any, cast
 import numpy as np
 import tyro
 from rich.console import Console
-from rich.table import Table
 
-from foveate.console import plain_console
+from foveate.console import plain_console, print_table
 from foveate.data.sources import open_source
 from foveate.data.sources.splits import Splits
 from foveate.data.text.parallel_corpus import ParallelText
@@ -112,12 +111,9 @@ def _compare(translators: dict[str, Translator], test: ParallelText, console: Co
     """A table of quality by the number of names, and by how much attention is ahead where messages are long."""
     sources, references = map(list, zip(*test, strict=True))
     names = [len(emoji.split()) for emoji in test.notes]
-    table = Table(title="BLEU / chrF")
-    table.add_column("names in the message")
     rows: dict[str, list[str]] = {}
     long: dict[str, Quality] = {}
     for title, translator in translators.items():
-        table.add_column(title, justify="right")
         found = [prediction.text for prediction in translator(sources)]
         for number in sorted(set(names)):
             rows.setdefault(str(number), []).append(_scores(_part(found, references, names, number, number)))
@@ -126,9 +122,8 @@ def _compare(translators: dict[str, Translator], test: ParallelText, console: Co
         rows.setdefault("all", []).append(_scores(quality(found, references)))
     for name in ("all", f"{LONG} and more"):
         rows[name] = rows.pop(name)
-    for name, cells in rows.items():
-        table.add_row(name, *cells)
-    console.print(table)
+    cells = [[name, *quality_of] for name, quality_of in rows.items()]
+    print_table(console, ["names in the message", *translators], cells, "BLEU / chrF")
     plain, *attentive = long
     for title in attentive:
         margin = long[title].bleu - long[plain].bleu
