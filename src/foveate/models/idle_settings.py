@@ -116,6 +116,7 @@ RULES = (
     IdleRule("mask_length", "mask_share", idle=(0.0,)),
     IdleRule("depth_dropout", "shortcut", idle=("none",)),
     IdleRule("feature_width", "stages", acts=(7,)),
+    IdleRule("hop_score", "hops", idle=(1,)),
     *(IdleRule(name, "glimpses", idle=(None,)) for name in ("hidden", "stacked", "score")),
 )
 """All that is known of such fields. `tests/models/test_idle_settings.py` tries each field of each preset."""

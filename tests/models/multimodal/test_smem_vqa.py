@@ -17,7 +17,7 @@ def softmax(scores: list[Tensor]) -> Tensor:
     return weights / weights.sum()
 
 
-def answer(w: dict[str, Tensor], places: Tensor, words: list[int], hops: int) -> Tensor:
+def answer(w: dict[str, Tensor], places: Tensor, words: list[int], hops: int, scale: float) -> Tensor:
     """The logits for one image, whose places are (S, V), and one question."""
 
     def linear(name: str, x: Tensor) -> Tensor:
@@ -31,23 +31,24 @@ def answer(w: dict[str, Tensor], places: Tensor, words: list[int], hops: int) ->
     evidence = [linear("evidence.0", place) for place in places]
     seen = question + softmax(best) @ torch.stack(evidence)
     for hop in range(1, hops):
-        weights = softmax([seen @ known for known in evidence])
+        weights = softmax([scale * (seen @ known) for known in evidence])
         evidence = [linear(f"evidence.{hop}", place) for place in places]
         seen = seen + weights @ torch.stack(evidence)
     return linear("output", seen.clamp(min=0))
 
 
-@pytest.mark.parametrize(("preset", "hops"), [("smem-vqa-tiny", 2), ("smem-vqa-one-hop-tiny", 1)])
-def test_the_equations_of_the_paper(preset: str, hops: int) -> None:
+@pytest.mark.parametrize(("score", "hops"), [("dot", 2), ("scaled-dot", 2), ("dot", 1)])
+def test_the_equations_of_the_paper(score: str, hops: int) -> None:
     torch.manual_seed(2)
-    model = create(preset, **SMALL).double().eval()
+    model = create("smem-vqa-tiny", **SMALL, hop_score=score, hops=hops).double().eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if not name.startswith("places"):
                 parameter.normal_(std=0.5)
     weights = dict(model.named_parameters())
     places = model.places(PIXELS)
-    expected = [answer(weights, places[row], QUESTIONS[row, : LENGTHS[row]].tolist(), hops) for row in range(2)]
+    scale = 7**-0.5 if score == "scaled-dot" else 1.0
+    expected = [answer(weights, places[row], QUESTIONS[row, : LENGTHS[row]].tolist(), hops, scale) for row in range(2)]
     found = model(PIXELS, QUESTIONS, LENGTHS).logits[:, 0]
     torch.testing.assert_close(found, torch.stack(expected), atol=1e-9, rtol=0)
     gradients = [torch.autograd.grad(one.square().sum(), [*weights.values()]) for one in (found, torch.stack(expected))]

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Dot, Score, attend
+from foveate.attention import Dot, ScaledDot, Score, attend
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.errors import at_least
+from foveate.errors import at_least, check_literals
 from foveate.models.multimodal.image_places import ImagePlaces
 from foveate.models.vision.image_encoder import Backbone
 from foveate.nn import Dropout
@@ -40,6 +40,9 @@ class SMemVQAConfig:
     """Width N of the words, of the projected places and of what was seen."""
     hops: int = 2
     """How often the image is attended to."""
+    hop_score: Literal["dot", "scaled-dot"] = "dot"
+    """Score of a place in later hops: its product with what was seen, as in the paper, or that divided by the root of
+    the width, with which the softmax does not begin at one place."""
     longest: int = 32
     """Words of a question that have a weight of their own in its sum; all later ones share the last weight."""
     dropout: float = 0.5
@@ -51,6 +54,7 @@ class SMemVQA(nn.Module):
 
     def __init__(self, config: SMemVQAConfig) -> None:
         super().__init__()
+        check_literals(config)
         at_least(1, "hops", config.hops)
         self.config, width = config, config.width
         self.places = ImagePlaces(config.image_encoder, config.channels, config.image_size, config.image_positions)
@@ -58,7 +62,8 @@ class SMemVQA(nn.Module):
         self.word_weights = nn.Parameter(torch.ones(config.longest))
         self.question_bias = nn.Parameter(torch.zeros(width))
         self.evidence = nn.ModuleList(nn.Linear(self.places.width, width) for _ in range(config.hops))
-        scores = [WordMaximum(self.places.width, width), *(Dot() for _ in range(config.hops - 1))]
+        later = ScaledDot if config.hop_score == "scaled-dot" else Dot
+        scores = [WordMaximum(self.places.width, width), *(later() for _ in range(config.hops - 1))]
         self.hops = nn.ModuleList(map(Hop, scores))
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(width, config.classes)
@@ -136,6 +141,7 @@ TINY = {
     "image_size": 64,
     "image_positions": "sinusoidal",
     "width": 128,
+    "hop_score": "scaled-dot",
     "dropout": 0.0,
 }
 
