@@ -10,12 +10,14 @@ import torch
 
 from foveate.contracts import IGNORE, Batch
 from foveate.data.dataset import Dataset
+from foveate.data.images.scene_words import choose_scene_words
+from foveate.data.images.word_distortion import distorted
 from foveate.data.images.word_images import grey, word_images
 from foveate.data.images.word_rendering import RenderedWord, choose_words
 from foveate.data.tokens.character_tokens import find_characters
 from foveate.errors import UserError
 from foveate.forms.processor import Processor
-from foveate.forms.reading import LineText, WordLine
+from foveate.forms.reading import LineText, ReadAnswer, WordLine
 from foveate.special_tokens import LEARNED
 
 START, END, UNKNOWN = LEARNED.start, LEARNED.end, LEARNED.unknown
@@ -52,6 +54,20 @@ def test_chosen_words_repeat_with_the_seed() -> None:
     assert 20 < sum(word.label.isdigit() for word in words) < 90
     short = sum(word.label.lower() == "fig" for word in words) / sum(not word.label.isdigit() for word in words)
     assert 0.65 < short < 0.85  # three of four, because the shorter of two words is taken
+
+
+def test_scene_words_are_drawn_the_same_and_in_many_ways() -> None:
+    words = choose_scene_words(["fig", "apple"], [[FONT], [FONT, FONT]], 300, 3)
+    assert words == choose_scene_words(["fig", "apple"], [[FONT], [FONT, FONT]], 300, 3)
+    images = [word.read() for word in words]
+    assert all(image.mode == "L" and image.height >= 14 and image.width >= 3 for image in images)
+    assert words[7].read().tobytes() == images[7].tobytes()
+    assert sum(word.label.isupper() for word in words) > 120
+    assert 15 < sum(word.label.isdigit() for word in words) < 60
+    assert 5 < sum(not word.label.isalnum() for word in words) < 60
+    deviations = [np.asarray(image).std() for image in images]
+    assert min(deviations) > 1
+    assert max(deviations) > 60
 
 
 def batch_of(form: WordLine, characters: str, examples: list, generator: np.random.Generator) -> Batch:
@@ -95,6 +111,28 @@ def test_augmented_images_are_inverted_or_not_and_stretched() -> None:
     assert len(set(batch.inputs["widths"].tolist())) > 3
 
 
+def test_distorted_images_differ_and_keep_about_their_size() -> None:
+    image = RenderedWord("", "mind", FONT, 3).read()
+    found = [distorted(image, np.random.default_rng(seed)) for seed in range(40)]
+    assert found[5].tobytes() == distorted(image, np.random.default_rng(5)).tobytes()
+    assert len({one.tobytes() for one in found}) == 40
+    assert all(0.5 * image.height < one.height < 1.5 * image.height for one in found)
+    assert all(0.3 < one.width / one.height * image.height / image.width < 3 for one in found)
+    assert all(np.asarray(one).std() > 10 for one in found)
+    smallest = distorted(flat(3, 3), np.random.default_rng(1))
+    assert smallest.width > 0 < smallest.height
+
+
+def test_the_share_of_images_that_are_distorted() -> None:
+    image = _Image("a", flat(40, 32))
+    for share, least, most in ((0.0, 0, 0), (0.5, 15, 49), (1.0, 58, 64)):
+        batch = batch_of(WordLine(32, 80, distort=share), "a", [image] * 64, np.random.default_rng(5))
+        columns = batch.inputs["pixels"][:, 0, :, :20].std(1).amax(-1)  # each column of the image is of one grey
+        assert least <= int((columns > 1e-6).sum()) <= most
+    with pytest.raises(UserError, match=r"^distort is 1\.5, but can be at most 1$"):
+        WordLine(distort=1.5).check()
+
+
 class _Image:
     place = "image"
 
@@ -116,8 +154,18 @@ def test_tables_and_folders_with_one(tmp_path: Path) -> None:
         assert (example.label, example.read().size) == ("EXIT", (8, 4))
     with pytest.raises(UserError, match=r"there is no table .*missing\.tsv"):
         word_images([tmp_path / "missing.tsv"])
-    with pytest.raises(UserError, match="2 files were given"):
-        word_images([tmp_path, tmp_path])
+    both = word_images([tmp_path, tmp_path / "labels.tsv"])
+    assert [example.label for example in both] == ["EXIT", "EXIT"]
+
+
+def test_small_letters_only() -> None:
+    examples = [RenderedWord("", "Exit", FONT, 1), RenderedWord("", "EXIT", FONT, 2)]
+    data = Dataset("words", examples)
+    assert LineText(lowercase=True).learn(data, None, None).characters == "eitx"
+    assert LineText().learn(data, None, None).characters == "EITXitx"
+    answers = [ReadAnswer(text="exit"), ReadAnswer(text="Exit")]
+    assert LineText(lowercase=True).metrics(answers[:1] * 2, examples)["word_accuracy"] == 100
+    assert LineText().metrics(answers[1:] * 2, examples)["word_accuracy"] == 50
 
 
 def test_characters_most_frequent_first() -> None:

@@ -9,6 +9,7 @@ B batch    h, w height and width in pixels
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 from unicodedata import normalize
 
@@ -23,10 +24,11 @@ from foveate.data.dataset import Dataset, Prepared
 from foveate.data.images.decoding import turn_upright
 from foveate.data.images.kept import Unread
 from foveate.data.images.labelled import is_damaged, report_damaged
+from foveate.data.images.word_distortion import distorted
 from foveate.data.images.word_images import check_line_of_text, grey
 from foveate.data.text.scripts import in_word
 from foveate.decoding import Decoding
-from foveate.errors import at_least
+from foveate.errors import at_least, at_most
 from foveate.forms.form import Changes, MapRow, Naming
 from foveate.forms.grids import GridFinder
 from foveate.forms.image import ImageForm, count_places
@@ -67,10 +69,15 @@ class WordLine(ImageForm):
     """Width in pixels; wider images are squeezed, narrower ones padded."""
     augment: bool = True
     """Invert and stretch images in training, at random."""
+    distort: float = 0.0
+    """With augment: share of the training images that are also turned, bent, cut out anew, relit, blurred and
+    compressed at random. It helps with few photographs; drawn words are distorted already."""
 
     def check(self) -> None:
         at_least(8, "height", self.height)  # what SAR's convolutions leave a place of
         at_least(NARROWEST, "width", self.width)
+        at_least(0, "distort", self.distort)
+        at_most(1, "distort", self.distort)
 
     def sizes(self) -> dict[str, int]:
         return {"channels": 1}
@@ -115,10 +122,12 @@ class WordLine(ImageForm):
         return {"pixels": torch.from_numpy(canvas), "widths": torch.from_numpy(widths)}, Changes()
 
     def scaled(self, image: PIL.Image.Image, generator: np.random.Generator | None = None) -> np.ndarray:
-        """The pixels (h, w) of an image, perhaps inverted and stretched at random."""
+        """The pixels (h, w) of an image, perhaps distorted, inverted and stretched at random."""
         shown = grey(image)
         sign, stretch = 1.0, 1.0
         if generator is not None:
+            if self.distort and generator.random() < self.distort:
+                shown = distorted(shown, generator)
             sign = 1.0 if generator.random() < 0.5 else -1.0
             stretch = float(np.exp(generator.normal(0, 0.15)))
         width = max(self._width(shown.size, stretch), NARROWEST)
@@ -186,9 +195,14 @@ class LineText(WrittenCharacters):
     start_sign: ClassVar[str] = "[START]"
     end_sign: ClassVar[str] = "[END]"
 
+    lowercase: bool = False
+    """Write small letters only, and measure without case: "EXIT" is written as "exit"."""
     decoding: Decoding = field(
         default_factory=lambda: Decoding(length_factor=0.0, length_extra=41, growth=None, threshold=None)
     )
+
+    def texts(self, example: Any) -> Sequence[str]:
+        return [example.label.lower() if self.lowercase else example.label]
 
     def nothing(self) -> ReadAnswer:
         return ReadAnswer()
@@ -197,14 +211,14 @@ class LineText(WrittenCharacters):
         return [ReadAnswer(**vars(one)) for one in super().answers(hypotheses)]
 
     def metrics(self, answers: Sequence[WrittenAnswer], examples: Sequence[Any]) -> dict[str, float]:
-        return text_metrics([one.text for one in answers], [one.label for one in examples])
+        return text_metrics([one.text for one in answers], [*chain.from_iterable(map(self.texts, examples))])
 
     def baselines(
         self, reads: Any, examples: Sequence[Any], train: Callable[[], Dataset[Any]]
     ) -> dict[str, dict[str, float]]:
         """The most frequent word of the training images, and the word of the nearest of 5,000 of them."""
         known = [*reads.usable(Dataset("training images", train().some(NEIGHBOURS), "images"))]
-        right, words = [one.label for one in examples], [one.label for one in known]
+        right, words = ([*chain.from_iterable(map(self.texts, some))] for some in (examples, known))
         frequent = Counter(words).most_common(1)[0][0]
         nearest = [words[place] for place in nearest_writing(examples, known)]
         return {

@@ -20,7 +20,7 @@ TASK = Task(
     forms_for=forms_for(WordLine(), PublicLineText),
     objective=CrossEntropy(),
     read=lambda paths, recipe: word_images(paths),
-    files="TABLE",
+    files="TABLE ...",
     layout="Your own images: a table with image<TAB>text on each line, or a folder with such a table, labels.tsv.",
     layouts=LISTED_WORDS,
     examples=FileTable(batch=64, validation_examples=500),

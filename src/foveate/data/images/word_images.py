@@ -1,5 +1,7 @@
 """Images of words with what is written in them."""
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import Protocol, runtime_checkable
 
 import PIL.Image
@@ -38,7 +40,7 @@ class WordImage(Protocol):
 
 def word_images(paths: Paths) -> Dataset[WordImage]:
     """A table with `image<TAB>text` on each line, a folder with such a table, `labels.tsv`, or one of the layouts
-    `LISTED_WORDS`.
+    `LISTED_WORDS`; or several of them, one behind the other.
 
     Paths of images are relative to the table's folder. Images that cannot be used, such as those that are too tall for
     a line of text, are left out, and the dataset's notes say so. Raises UserError for anything else, for missing
@@ -46,7 +48,7 @@ def word_images(paths: Paths) -> Dataset[WordImage]:
     """
     paths = as_paths(paths)
     if len(paths) != 1:
-        raise UserError(f"images of words are one table, image<TAB>text on each line; {len(paths)} files were given")
+        return _joined([word_images(path) for path in paths])
     table, found, problems = paths[0], list[int](), list[str]()
     if (listed := read_by(LISTED_WORDS, table)) is not None:
         images = Dataset(str(table), [image_of_file(file, word) for file, word in listed], "images")
@@ -68,6 +70,12 @@ def word_images(paths: Paths) -> Dataset[WordImage]:
     notes = [f"left out {len(problems):,}, the first because {problems[0]}"] if problems else []
     kept = images.only(found)
     return Dataset(str(table), [*kept], "images", notes, kept.lines)
+
+
+def _joined(parts: Sequence[Dataset[WordImage]]) -> Dataset[WordImage]:
+    """The images of several tables."""
+    notes = [note for part in parts for note in part.notes]
+    return Dataset(" and ".join(part.name for part in parts), [*chain.from_iterable(parts)], "images", notes)
 
 
 def check_line_of_text(size: tuple[int, int], name: str) -> None:

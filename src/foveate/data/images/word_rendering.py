@@ -58,7 +58,7 @@ def _change_case(word: str, generator: random.Random) -> str:
 
 def render(text: str, font: Path, generator: np.random.Generator) -> PIL.Image.Image:
     """A grey image of the text, at random dark on light or light on dark, turned, blurred and noisy."""
-    face = _load_font(font, int(generator.choice(FONT_SIZES)))
+    face = load_font(font, int(generator.choice(FONT_SIZES)))
     left, top, right, bottom = face.getbbox(text)
     margins = generator.integers(1, 9, 4)
     size = int(right - left + margins[0] + margins[1]), int(bottom - top + margins[2] + margins[3])
@@ -85,5 +85,5 @@ def _slant(size: tuple[int, int], generator: np.random.Generator) -> tuple[float
 
 
 @lru_cache(4096)
-def _load_font(path: Path, size: int) -> ImageFont.FreeTypeFont:
+def load_font(path: Path, size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(str(path), size)

@@ -65,6 +65,7 @@ SOURCES: dict[str, Source] = {
         emoji_questions.SOURCE,
         emoji_questions.AS_CAPTIONS,
         words.SOURCE,
+        words.SCENES,
         halls.SOURCE,
         babyai.SOURCE,
         panda.SOURCE,

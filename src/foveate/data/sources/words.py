@@ -1,9 +1,16 @@
-"""Words of an English dictionary, drawn in the fonts of some Debian packages: to learn to read text in images."""
+"""Words of an English dictionary, drawn in the fonts of some Debian packages: to learn to read text in images.
+
+words         plain images: one slanted word on an even ground
+scene-words   images as photographs have them, in more fonts, with prices, punctuation and letters without a meaning
+"""
 
 import random
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
+from foveate.data.images.scene_words import choose_scene_words
 from foveate.data.images.word_images import WordImage
 from foveate.data.images.word_rendering import choose_words
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
@@ -25,7 +32,21 @@ DEV_FONTS = ("crosextra-carlito", "oxygen", "fantasque-sans")
 TEST_FONTS = ("cabin", "play", "vollkorn", "comic-neue")
 """Packages, without the `fonts-` of their names. Those for dev and test have no font in common with those for train."""
 
-NO_LETTERS = ("DejaVuMathTeXGyre", "LinBiolinum_K", "LinLibertine_I.otf")
+SCENE_FONTS = (
+    *("urw-base35", "dustin", "roadgeek", "tiresias", "bebas-neue", "allerta", "b612", "clear-sans", "courier-prime"),
+    *("dancingscript", "kaushanscript", "leckerli-one", "kristi", "quattrocento", "staypuft", "summersby", "tuffy"),
+    *("okolaks", "radisnoir", "routed-gothic", "essays1743", "engadget", "blankenburg", "goudybookletter", "sora"),
+    *("prociono", "havana", "eurofurence", "bwht", "cherrybomb", "century-catalogue", "arapey", "apropal", "bajaderka"),
+    *("adf-baskervald", "adf-berenis", "adf-ikarius", "adf-irianis", "adf-libris", "adf-mekanus", "adf-oldania"),
+    *("adf-romande", "adf-solothurn", "adf-switzera", "adf-tribun", "adf-universalis", "adf-verana", "roboto-slab"),
+    *("ocr-a", "go", "arkpandora", "fantasma", "junction", "lindenhill"),
+)
+"""Packages whose fonts join those of TRAIN_FONTS in `scene-words`: for signs, titles and writing by hand."""
+
+NO_LETTERS = (
+    *("DejaVuMathTeXGyre", "LinBiolinum_K", "LinLibertine_I.otf"),
+    *("D050000L", "StandardSymbolsPS", "Swift"),
+)
 """Fonts of these packages with other drawings in the places of letters, or without some."""
 
 LONGEST = 12
@@ -41,13 +62,33 @@ def open_words(before_fetch: BeforeFetch) -> Splits[Dataset[WordImage]]:
     with undamaged(folder):
         words = _words(folder / "american-english")
         fonts = [_fonts(folder, packages) for packages in (TRAIN_FONTS, DEV_FONTS, TEST_FONTS)]
-    dev, test = len(words) * 9 // 10, len(words) * 95 // 100
-    parts = zip(("train", "dev", "test"), (words[:dev], words[dev:test], words[test:]), fonts, COUNTS, strict=True)
+    parts = zip(("train", "dev", "test"), _parts(words), fonts, COUNTS, strict=True)
     found = []
     for seed, (name, some, faces, count) in enumerate(parts):
         notes = [f"{len(some):,} words in {len(faces)} fonts, and numbers"]
         found.append(Dataset(f"words.{name}", choose_words(some, faces, count, seed), "images", notes))
     return Splits(*found)
+
+
+def open_scene_words(before_fetch: BeforeFetch) -> Splits[Dataset[WordImage]]:
+    """Images as photographs have them; those to validate and test on as in `open_words`."""
+    families = (*TRAIN_FONTS, *SCENE_FONTS), DEV_FONTS, TEST_FONTS
+    folder = fetched("scene-words", partial(_fetch, extra=SCENE_FONTS), before_fetch)
+    with undamaged(folder):
+        words = _words(folder / "american-english")
+        fonts = [[_fonts(folder, (package,)) for package in packages] for packages in families]
+    found = []
+    for seed, (name, some, faces) in enumerate(zip(("train", "dev", "test"), _parts(words), fonts, strict=True)):
+        notes = [f"{len(some):,} words in {sum(map(len, faces))} fonts, numbers, and letters without a meaning"]
+        chosen = choose_scene_words(some, faces, COUNTS[seed], seed)
+        found.append(Dataset(f"scene-words.{name}", chosen, "images", notes))
+    return Splits(*found)
+
+
+def _parts(words: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """The words to train, to validate and to test on."""
+    dev, test = len(words) * 9 // 10, len(words) * 95 // 100
+    return words[:dev], words[dev:test], words[test:]
 
 
 def _words(path: Path) -> list[str]:
@@ -68,8 +109,8 @@ def _fonts(folder: Path, packages: tuple[str, ...]) -> list[Path]:
     return found
 
 
-def _fetch(folder: Path) -> None:
-    fonts = (*TRAIN_FONTS, *DEV_FONTS, *TEST_FONTS)
+def _fetch(folder: Path, extra: Sequence[str] = ()) -> None:
+    fonts = (*TRAIN_FONTS, *DEV_FONTS, *TEST_FONTS, *extra)
     with debian_packages([DICTIONARY, *(f"fonts-{name}" for name in fonts)], folder) as (dictionary, *packages):
         for name, content in members(dictionary, "*/american-english"):
             (folder / Path(name).name).write_bytes(content)
@@ -86,4 +127,13 @@ SOURCE = Source(
     size="30 MB",
     licence="that of each font, free; see NAME.copyright",
     open=open_words,
+)
+
+SCENES = Source(
+    name="scene-words",
+    tasks=("read",),
+    about="243,000 images of words and numbers, drawn as photographs have them, in about 600 fonts of Debian packages",
+    size="50 MB",
+    licence="that of each font, free; see NAME.copyright",
+    open=open_scene_words,
 )
