@@ -74,7 +74,8 @@ def writing(
     prompts = torch.randint(1, 50_000, (batch, PROMPT), generator=torch.Generator().manual_seed(1))
     settings = Decoding("greedy", max_new_tokens=tokens)
 
-    @patch.object(generation, "_is_drafted", lambda *_: False)  # Steps are measured; benchmarks/drafts.py has guesses.
+    # Steps are measured; benchmarks/drafts.py has guesses.
+    @patch.object(generation, "_takes_drafts", lambda *_: False)
     def ours(model: nn.Module = own) -> list[list[int]]:
         return [one.tokens for one in generate(model, prompts.tolist(), settings, ())]  # type: ignore[arg-type]
 

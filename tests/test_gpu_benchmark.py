@@ -1,4 +1,4 @@
-"""Every part of the benchmark of accelerators runs, in small, on the CPU."""
+"""Every part of the benchmarks of accelerators runs, in small, on the CPU."""
 
 import argparse
 import json
@@ -13,6 +13,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import gpu
+import utilisation
 
 ELSEWHERE = {"tests", "train gpt2, compiled", "train vit-base, compiled", "flex attention"}
 """Parts that are tests themselves, or that need a compiler and take minutes."""
@@ -48,3 +49,12 @@ def test_models_of_full_size_are_there() -> None:
     with torch.device("meta"):
         sizes = [sum(part.numel() for part in make(False).parameters()) for make in (gpu.gpt, gpu.vit)]
     assert sizes == [124_439_808, 86_567_656]
+
+
+@pytest.mark.parametrize("model", ["gpt-tiny --length 16 --vocabulary 97", "transformer-tiny --tokens 64"])
+def test_utilisation(model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--device", "cpu", "--warm", "1", "--steps", "1", "--threads", "1"]
+    monkeypatch.setattr(sys, "argv", ["utilisation.py", "--model", *model.split(), *options])
+    monkeypatch.setattr(utilisation, "SIZES", (64,))
+    utilisation.main()
+    assert "model FLOPs utilisation" in capsys.readouterr().out
