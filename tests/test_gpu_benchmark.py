@@ -32,14 +32,17 @@ def test_part(part: str) -> None:
 
 
 def test_a_part_that_fails_or_takes_long_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = argparse.Namespace(device="cuda:77", tiny=True, limit=100.0)
-    assert "cuda:77" in gpu.measured("generate", asked)["error"]
+    asked = argparse.Namespace(device="cuda:77", tiny=True, limit=100.0, minutes=10.0)
+    assert "cuda:77" in gpu.measured("generate", asked, 600.0)["error"]
     asked.limit = 0.01
-    assert gpu.measured("generate", asked)["error"] == "took more than 0.01 seconds"
+    assert gpu.measured("generate", asked, 600.0)["error"] == "took more than 0.01 seconds"
+    asked.limit = 100.0
+    assert gpu.measured("generate", asked, 0.02)["error"] == "took more than 0.02 seconds"
+    assert gpu.measured("generate", asked, -1.0)["error"] == "not begun, as 10 minutes were over"
 
 
 def test_rows_are_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(gpu, "measured", lambda part, asked: {"error": "none", "seconds": 1.0})
+    monkeypatch.setattr(gpu, "measured", lambda part, asked, left: {"error": "none", "seconds": 1.0})
     monkeypatch.setattr(sys, "argv", ["gpu.py", "--device", "cpu", "--tiny", "--out", str(tmp_path / "rows.json")])
     gpu.main()
     assert [row["part"] for row in json.loads((tmp_path / "rows.json").read_text())["rows"]] == [*gpu.PARTS]

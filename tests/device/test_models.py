@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from further_families import FURTHER, build
-from pretended import DEVICE, on_cpu, pretended_device
+from pretended import DEVICE, REAL, on_cpu, pretended_device
 from torch import Tensor, nn
 from variants import ELSEWHERE, PRESETS, variants
 
@@ -24,6 +24,17 @@ FAMILIES: dict[str, tuple[Callable[[], nn.Module], dict[str, Tensor]]] = {
 """A model of each family, and its inputs."""
 
 
+def draws(make: Callable[[], nn.Module], inputs: dict[str, Tensor]) -> bool:
+    """Whether a model in training draws random numbers, of which a real device has others than the CPU."""
+    found = []
+    for seed in (1, 2):
+        model = make().train()
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            found.append(model(**inputs).logits)
+    return not torch.equal(*found)
+
+
 def on_device(values: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value.to(DEVICE) for name, value in values.items()}
 
@@ -38,7 +49,8 @@ def test_forward_and_backward(variant) -> None:
         torch.manual_seed(1)
         logits = model(**on_device(variant.inputs)).logits
         assert logits.device.type == DEVICE.type
-        torch.testing.assert_close(on_cpu(logits), expected, atol=1e-4, rtol=1e-4)
+        if not (REAL and draws(variant.build, variant.inputs)):
+            torch.testing.assert_close(on_cpu(logits), expected, atol=1e-4, rtol=1e-4)
         logits.square().sum().backward()
         gradients = [part.grad for part in model.parameters() if part.grad is not None]
         assert gradients
@@ -61,7 +73,8 @@ def test_forward_and_backward_of_further_families(family: str) -> None:
         model = make().train().to(DEVICE)
         torch.manual_seed(1)
         logits = model(**on_device(inputs)).logits
-        torch.testing.assert_close(on_cpu(logits), expected, atol=1e-4, rtol=1e-4)
+        if not (REAL and draws(make, inputs)):
+            torch.testing.assert_close(on_cpu(logits), expected, atol=1e-4, rtol=1e-4)
         logits.square().sum().backward()
         gradients = [part.grad for part in model.parameters() if part.grad is not None]
         assert gradients
@@ -86,7 +99,7 @@ def test_mixed_precision(family: str, dtype: torch.dtype) -> None:
         gradients = [part.grad for part in model.parameters() if part.grad is not None]
         assert all(one.dtype == torch.float32 and bool(one.isfinite().all()) for one in gradients)
         found = on_cpu(logits).float()
-    assert float((found - expected).norm() / expected.norm()) < 0.1
+    assert (REAL and draws(make, inputs)) or float((found - expected).norm() / expected.norm()) < 0.1
 
 
 @pytest.mark.parametrize("variant", [one for one in VARIANTS if one.writes], ids=str)
