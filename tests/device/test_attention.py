@@ -15,7 +15,7 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).parents[1] / "attention"))
 
 import test_flex_kernel
-import test_points as feature_maps
+import test_point_kernel as feature_maps
 from grid import BIASES, MASKS, SCORES, Problem, problem
 
 from foveate.attention import (
