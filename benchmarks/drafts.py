@@ -39,7 +39,7 @@ def main() -> None:
     model, settings = skill.optimized("float32"), Decoding("greedy", max_new_tokens=asked.tokens)
 
     def written(prompt: list[int], drafted: bool) -> tuple[float, Generated]:
-        with patch.object(generation, "_is_drafted", generation._is_drafted if drafted else lambda *_: False):
+        with patch.object(generation, "_takes_drafts", generation._takes_drafts if drafted else lambda *_: False):
             begin = time.process_time()
             (found,) = generate(model, [prompt], settings, set())
             return time.process_time() - begin, found

@@ -74,7 +74,8 @@ def writing(
     prompts = torch.randint(1, 50_000, (batch, PROMPT), generator=torch.Generator().manual_seed(1))
     settings = Decoding("greedy", max_new_tokens=tokens)
 
-    @patch.object(generation, "_is_drafted", lambda *_: False)  # Steps are measured; benchmarks/drafts.py has guesses.
+    # Steps are measured; benchmarks/drafts.py has guesses.
+    @patch.object(generation, "_takes_drafts", lambda *_: False)
     def ours(model: nn.Module = own) -> list[list[int]]:
         return [one.tokens for one in generate(model, prompts.tolist(), settings, ())]  # type: ignore[arg-type]
 
@@ -175,13 +176,13 @@ def products(rounds: int, layers: int = 20, width: int = 768, hidden: int = 3072
     def by_columns(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
         return partial(F.linear, weight=linear.weight.T.contiguous().T)
 
-    def in_four_bits(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
-        groups = linear.weight.unflatten(1, (-1, 128))
+    def in_four_bits(linear: nn.Linear, size: int, kind: torch.dtype) -> Callable[[Tensor], Tensor]:
+        groups = linear.weight.unflatten(1, (-1, size))
         least, step = groups.amin(2), (groups.amax(2) - groups.amin(2)) / 15
         codes = ((groups - least[..., None]) / step[..., None]).round().to(torch.int32).flatten(1)
         packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 1)
-        scales = torch.stack([step, least + 8 * step], -1).transpose(0, 1).contiguous().bfloat16()
-        return lambda x: torch.ops.aten._weight_int4pack_mm_for_cpu(x, packed, 128, scales)
+        scales = torch.stack([step, least + 8 * step], -1).transpose(0, 1).contiguous().to(kind)
+        return lambda x: torch.ops.aten._weight_int4pack_mm_for_cpu(x, packed, size, scales)
 
     def in_eight_bits(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
         scales = linear.weight.abs().amax(1) / 127
@@ -196,8 +197,10 @@ def products(rounds: int, layers: int = 20, width: int = 768, hidden: int = 3072
         "8 bits, FBGEMM (int8 of language models)": (Int8Linear, row),
         "8 bits, oneDNN (int8 of translators)": (OneDNNInt8Linear, row),
         "8 bits and bfloat16, _weight_int8pack_mm": (in_eight_bits, half),
-        "4 bits and bfloat16, _weight_int4pack_mm_for_cpu": (in_four_bits, half),
     }
+    for size, x in ((32, half), (128, half), (256, half), (128, row), (128, row.half())):
+        name = f"4 bits in groups of {size} and {str(x.dtype).removeprefix('torch.')}, _weight_int4pack_mm_for_cpu"
+        forms[name] = partial(in_four_bits, size=size, kind=x.dtype), x
     found = {}
     with torch.inference_mode():
         for name, (make, x) in forms.items():

@@ -25,6 +25,7 @@ import torch
 from scaling import VOCABULARY, batches
 
 from foveate import models
+from foveate.accelerator import accelerator_names, is_accelerator
 from foveate.cli.size import GPUS
 from foveate.contracts import Batch, label_batch
 from foveate.experiments.flops import flops
@@ -33,8 +34,8 @@ from foveate.training.update import Updater
 
 REPEATS = 5
 
-SIZES = {"cpu": (2048,), "cuda": (4096, 8192)}
-"""Of the square matrices that tell what a kind of device can do."""
+SIZES, SIZES_ON_ACCELERATORS = (2048,), (4096, 8192)
+"""Of the square matrices that tell what a processor and what an accelerator can do."""
 
 
 def main() -> None:
@@ -42,17 +43,16 @@ def main() -> None:
     torch.manual_seed(1)
     if asked.threads:
         torch.set_num_threads(asked.threads)
-    writes = hasattr(models.family_module(models.preset(asked.model).family).MODEL, "prefill")
+    writes = "vocabulary" in models.sizes_of_data(models.preset(asked.model).family)  # alone, without a source
     sizes = {"vocabulary": asked.vocabulary} if writes else {"src_vocab": VOCABULARY, "tgt_vocab": VOCABULARY}
     values = {} if asked.dropout is None else {"dropout": asked.dropout}
     model: Any = foveate.create(asked.model, **sizes, **values).train()
     objective = CrossEntropy(0.0 if writes else 0.1)
-    update = Updater(model, objective, Training(device=asked.device, precision=asked.precision))
-    if asked.compile:
-        update.placement.working = torch.compile(update.placement.working)
+    settings = Training(device=asked.device, precision=asked.precision, compile=asked.compile)
+    update = Updater(model, objective, settings)
     data = random_tokens(asked) if writes else batches(asked.tokens)
     some = list(islice(data, asked.warm + asked.steps))
-    kind = torch.bfloat16 if update.bfloat16 else torch.float32
+    kind = update.autocast_type or torch.float32
     stated = asked.peak * 1e12 if asked.peak else stated_peak(update.device, kind)
     before = stated or able(update.device, kind)
     seconds = trained(update, some, asked.warm)
@@ -76,7 +76,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--vocabulary", type=int, default=50304, help="tokens of a language model's vocabulary")
     parser.add_argument("--dropout", type=float, help="by default the preset's")
     parser.add_argument("--tokens", type=int, default=4096, help="places of a translator's batch")
-    parser.add_argument("--device", choices=("auto", *SIZES), default="auto")
+    parser.add_argument("--device", default="auto", help="cpu, or a kind of accelerator")
     parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
     parser.add_argument("--peak", type=float, help="TFLOP/s of the device, where they are known")
     parser.add_argument("--compile", action="store_true", help="with torch.compile")
@@ -121,16 +121,16 @@ def trained(update: Updater, some: list[Batch], warm: int) -> float:
 
 def stated_peak(device: torch.device, kind: torch.dtype) -> float | None:
     """The operations a second that a GPU's maker states in half precision."""
-    if device.type != "cuda" or kind != torch.bfloat16:
+    if not is_accelerator(device) or kind != torch.bfloat16:
         return None
-    found = torch.cuda.get_device_name(device).lower()
+    found = name_of(device).lower()
     return next((speed for name, (_, speed) in GPUS.items() if name in found), None)
 
 
 def able(device: torch.device, kind: torch.dtype) -> float:
     """Operations a second of a large matrix product, the fastest of several sizes and repeats."""
     best = 0.0
-    for size in SIZES[device.type]:
+    for size in SIZES_ON_ACCELERATORS if is_accelerator(device) else SIZES:
         one, other = (torch.randn(size, size, device=device).to(kind) for _ in range(2))
         one @ other
         for _ in range(REPEATS):
@@ -143,12 +143,14 @@ def able(device: torch.device, kind: torch.dtype) -> float:
 
 
 def name_of(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
+    return (
+        accelerator_names()[device.index or 0] if is_accelerator(device) else f"{torch.get_num_threads()} CPU threads"
+    )
 
 
 def wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    if is_accelerator(device):
+        torch.accelerator.synchronize(device)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,27 @@ def resolve(module: str, name: str) -> Any:
     return getattr(found, name) if hasattr(found, name) else importlib.import_module(f"{module}.{name}")
 
 
+def replaced(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The attributes that a script takes of names, or replaces by `patch.object(NAME, "ATTRIBUTE", ...)`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield node.value.id, node.attr
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "patch.object" and len(node.args) > 1:
+            of, attribute = node.args[:2]
+            if isinstance(of, ast.Name) and isinstance(attribute, ast.Constant):
+                yield of.id, str(attribute.value)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_attributes(script: str) -> None:
+    """Of modules and classes of the package."""
+    tree = ast.parse((FOLDER / script).read_text(encoding="utf-8"))
+    known = {own: resolve(module, name) for module, name, own in imports(tree)}
+    for name, attribute in replaced(tree):
+        if inspect.ismodule(known.get(name)):
+            assert hasattr(known[name], attribute), f"{script}: {name} has no {attribute}"
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_calls(script: str) -> None:
     tree = ast.parse((FOLDER / script).read_text(encoding="utf-8"))

@@ -1,6 +1,7 @@
 """Names in the package and in its tests."""
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -40,3 +41,12 @@ def test_what_tests_import_from_each_other_has_a_name_of_its_own() -> None:
     shared = {name for path in TESTS.rglob("*.py") for name in imported(path)} & files.keys()
     assert "recorded" in shared
     assert {name: files[name] for name in shared if len(files[name]) > 1} == {}
+
+
+def test_one_file_names_a_kind_of_accelerator() -> None:
+    """All others ask it, so that what is right for one kind is right for all."""
+    calls = re.compile(r"torch\.(cuda|mps|xpu)\b|\.(cuda|xpu)\(|[\"'](cuda|mps|xpu)[\"':]")
+    root = Path(__file__).parents[1]
+    folders = (root / "src", root / "benchmarks")
+    named = {path for folder in folders for path in folder.rglob("*.py") if calls.search(path.read_text("utf-8"))}
+    assert named == {root / "src" / "foveate" / "accelerator.py"}

@@ -43,11 +43,21 @@ MEETS = (*MOVES, "aten._has_compatible_shallow_copy_type.default", PACKS, UNPACK
 
 READS = (
     "aten._local_scalar_dense.default",
+    "aten.equal.default",
+    "aten.is_nonzero.default",
     "aten.nonzero.default",
     "aten._unique2.default",
+    "aten.unique_dim.default",
+    "aten.unique_consecutive.default",
     "aten.masked_select.default",
+    "aten.bincount.default",
+    "aten.repeat_interleave.Tensor",
 )
 """Operations whose result the CPU waits for: a number, or a shape that depends on numbers."""
+
+PICKS = ("aten.index.Tensor", "aten.index_put.default", "aten.index_put_.default")
+"""Operations that the CPU waits for where an index says yes or no to each place: how many places are meant depends on
+numbers."""
 
 
 class _Backend(registration._DummyBackendModule):  # type: ignore[name-defined, misc]
@@ -93,31 +103,62 @@ CAST = (
     "scaled_dot_product_attention",
     "convolution",
     "_convolution",
+    *(f"conv{dimensions}d" for dimensions in (1, 2, 3)),
+    *(f"conv_transpose{name}" for name in ("1d", "2d.input", "3d.input")),
 )
 """Operations that autocast computes in its type, as on a GPU."""
+
+WHOLE = (
+    *("layer_norm", "rms_norm", "group_norm", "softmax.int", "log_softmax.int", "logsumexp", "nll_loss", "nll_loss2d"),
+    *("cumsum", "cumprod", "exp", "expm1", "log", "log1p", "rsqrt", "reciprocal", "softplus"),
+    *("sum", "sum.dim_IntList", "prod", "norm.Scalar", "norm.ScalarOpt_dim", "linalg_vector_norm", "cosine_similarity"),
+    *("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "binary_cross_entropy_with_logits"),
+)
+"""Operations that it computes in single precision."""
+
+WIDEST = ("index_put", "scatter_add", "grid_sampler", "addcmul", "addcdiv", "cat", "stack", "dot")
+"""Operations that it computes in the widest type of their tensors."""
 
 _others, _casting = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
 _others.fallback(torch.library.fallthrough_kernel, KEY)
 
 
-def _cast(name: str) -> None:
-    operation = getattr(torch.ops.aten, name)
+def _to_type(values: Any, kind: Any) -> Any:
+    """Values with the tensors of the device of up to single precision in another type."""
+
+    def cast(part: Any) -> Any:
+        return part.to(kind) if isinstance(part, OnDevice) and part.dtype in _LESS else part
+
+    return tree_map(cast, values)
+
+
+_LESS = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _cast(name: str, choose: Callable[[Any], torch.dtype]) -> None:
+    packet, _, overload = name.partition(".")
+    operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        kind = torch.get_autocast_dtype(NAME)
-
-        def cast(part: Any) -> Any:
-            single = isinstance(part, OnDevice) and part.dtype in (torch.float32, torch.float16, torch.bfloat16)
-            return part.to(kind) if single else part
-
+        kind = choose((args, kwargs))
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)):
-            return operation(*tree_map(cast, args), **tree_map(cast, kwargs))
+            return operation(*_to_type(args, kind), **_to_type(kwargs, kind))
 
     _casting.impl(name, run, KEY)
 
 
-for _name in CAST:
-    _cast(_name)
+def _widest(values: Any) -> torch.dtype:
+    kinds = {part.dtype for part in tree_flatten(values)[0] if isinstance(part, OnDevice) and part.dtype in _LESS}
+    return kinds.pop() if len(kinds) == 1 else torch.float32
+
+
+for _names, _choose in (
+    (CAST, lambda values: torch.get_autocast_dtype(NAME)),
+    (WHOLE, lambda values: torch.float32),
+    (WIDEST, _widest),
+):
+    for _name in _names:
+        _cast(_name, _choose)
 
 
 class OnDevice(torch.Tensor):
@@ -196,7 +237,7 @@ def _run(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         here = isinstance(args[0], OnDevice)
     else:
         here = bool(ours)
-    if ours and (name in READS or not here):
+    if ours and (name in READS or not here or _counts_places(name, args)):
         _crossings[name] += 1
     if here and any(isinstance(part, torch.Generator) and not isinstance(part, _Generator) for part in flat):
         raise RuntimeError(f"{name}: a tensor on {NAME} and random numbers of the CPU")
@@ -215,6 +256,13 @@ def _run(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if name in (PACKS, UNPACKS):
         return outer(found[0]), found[1]
     return tree_map(outer, found)
+
+
+def _counts_places(name: str, args: Any) -> bool:
+    """Whether an operation counts the places that an index of booleans means; to write one number there takes none."""
+    if name not in PICKS or (len(args) > 2 and not args[2].dim()):
+        return False
+    return any(isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8) for index in args[1])
 
 
 def _inner(part: Any) -> Any:

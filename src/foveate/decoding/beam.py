@@ -10,7 +10,7 @@ from torch import Tensor
 from foveate.accelerator import is_accelerator
 from foveate.attention import assign_rows
 from foveate.contracts import Generator, Hypothesis
-from foveate.decoding.first_step import first_step
+from foveate.decoding.first_step import SourceState, first_step
 from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs, log_softmax, writable
 from foveate.decoding.token_rules import TokenRules
 from foveate.errors import UserError
@@ -73,8 +73,9 @@ def beam(
     growth, threshold = (math.inf if bound is None else bound for bound in (growth, threshold))
     search = _Search(steps, special, width, found, growth, threshold, early_stopping, rules)
     logits, state = first_step(model, inputs, special)
+    takes_rows_of_cpu = isinstance(state, SourceState)
     while len(rows := search.advance(logits)):
-        state.reorder(rows.to(logits.device))
+        state.reorder(rows if takes_rows_of_cpu else rows.to(logits.device))
         logits = model.step(search.last_tokens.to(logits.device), state)
     return [rivals[:n_best] for rivals in found.hypotheses]
 

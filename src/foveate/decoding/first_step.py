@@ -14,7 +14,10 @@ from foveate.special_tokens import SpecialTokens
 
 @runtime_checkable
 class SourceState(Protocol):
-    """The state of a model that attends to a source, whose rows may share it."""
+    """The state of a model that attends to a source, whose rows may share it.
+
+    Its `reorder` takes rows on the CPU, so that nothing is read from an accelerator to group them.
+    """
 
     def share(self, groups: RowGroups) -> None:
         """Rows of one group attend to one row of the source."""
@@ -32,5 +35,5 @@ def first_step(
         inputs = {"tokens": torch.full((len(rows), 1), special.start, device=rows.device), **inputs}
     logits, state = model.prefill(**inputs)
     if isinstance(state, SourceState):
-        state.share(BeamSources(torch.arange(len(logits), device=logits.device)))
+        state.share(BeamSources(torch.arange(len(logits)), logits.device))
     return logits, state

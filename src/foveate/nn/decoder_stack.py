@@ -67,13 +67,16 @@ class DecoderStackState:
             memory.groups = groups
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
+        device = self.source_lengths.device
+        own = rows.to(device)
         for memory in self.past:
-            memory.reorder(rows)
-        sources: Int[Tensor, "K"] | None = rows
+            memory.reorder(own)
+        sources: Int[Tensor, "K"] | None = own
         if self.groups is not None:
             groups, sources = self.groups.select(rows)
             self.share(groups)
         if sources is not None:
+            sources = sources.to(device)
             for memory in self.source:
                 memory.reorder(sources)
             self.source_lengths = self.source_lengths[sources]
