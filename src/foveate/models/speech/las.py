@@ -2,7 +2,9 @@
 https://arxiv.org/abs/1508.01211).
 
 The encoder can be trained by CTC too, which makes it learn the order of the characters early (Kim et al. 2017,
-https://arxiv.org/abs/1609.06773).
+https://arxiv.org/abs/1609.06773). The encoder of a Whisper can listen in its place.
+
+B batch    S frames    F bands    Z places of the encoded sound    T characters    N characters that there are
 """
 
 from dataclasses import dataclass
@@ -17,9 +19,13 @@ from foveate.config import FromData
 from foveate.contracts import Choices
 from foveate.errors import at_least, check_literals
 from foveate.models.speech.output import SpeechOutput
+from foveate.models.speech.whisper_encoder import WhisperListener, whisper_listener
 from foveate.nn import ContextDecoder, Dropout, PyramidalEncoder, Recurrent, RecurrentDecoderState
 from foveate.nn.encoder_decoder import EncoderDecoder
 from foveate.nn.local_windows import AdvancingWindow
+
+PYRAMID = "pyramid"
+"""The listener of the paper."""
 
 
 @dataclass
@@ -31,7 +37,10 @@ class LASConfig:
     vocabulary: FromData
     """Characters that are written."""
     width: int = 512
-    """Width C of all recurrent layers; the listener's give half to each direction."""
+    """Width of all recurrent layers; the listener's give half to each direction."""
+    listener: WhisperListener = PYRAMID
+    """"pyramid", LSTMs of which each but the first halves the time, or the preset of the Whisper whose encoder listens;
+    trained weights (--from) decide its sizes."""
     pyramids: int = 3
     """Pyramidal layers on the first one of the listener. Each halves the time."""
     embedding: int = 512
@@ -62,19 +71,24 @@ class LAS(EncoderDecoder, nn.Module):
         at_least(1, "window_radius", config.window_radius)
         self.config = config
         width = config.width
-        self.listener = PyramidalEncoder(config.bands, width, config.pyramids, config.dropout)
+        self.listener = (
+            PyramidalEncoder(config.bands, width, config.pyramids, config.dropout)
+            if config.listener == PYRAMID
+            else whisper_listener(config.listener, config.bands)
+        )
+        encoded = self.listener.width
         self.embedding = nn.Embedding(config.vocabulary, config.embedding)
         self.dropout = Dropout(config.dropout)
         score = (
-            Biaffine(width, width)
+            Biaffine(width, encoded)
             if config.score == "biaffine"
-            else Additive(width, width, width, getattr(torch, config.score_activation))
+            else Additive(width, encoded, width, getattr(torch, config.score_activation))
         )
         select = Monotonic() if config.select == "monotonic" else Soft()
         window = AdvancingWindow(width, config.window_radius) if config.select == "local" else None
-        self.speller = ContextDecoder(self._recurrent, width, width, score, select, window)
+        self.speller = ContextDecoder(self._recurrent, width, encoded, score, select, window)
         self.output = nn.Linear(width, config.vocabulary)
-        self.ctc = nn.Linear(width, config.vocabulary) if config.ctc else None
+        self.ctc = nn.Linear(encoded, config.vocabulary) if config.ctc else None
 
     def _recurrent(self, context_width: int) -> Recurrent:
         config = self.config
@@ -127,6 +141,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "ctc": True,
         "dropout": 0.2,
     },
+    "las-whisper-tiny": {
+        "listener": "whisper-tiny",
+        "width": 256,
+        "embedding": 64,
+        "layers": 1,
+        "ctc": True,
+        "dropout": 0.2,
+    },
 }
 
 SIZES: dict[str, dict[str, int]] = {"las": {"bands": 40, "vocabulary": 43}}
@@ -134,5 +156,6 @@ SIZES: dict[str, dict[str, int]] = {"las": {"bands": 40, "vocabulary": 43}}
 
 TRAINING = {
     "las-tiny": TRAINED,
+    "las-whisper-tiny": TRAINED,
 }
 """The settings of training that suit a preset, where they differ from its task's."""

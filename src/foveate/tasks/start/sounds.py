@@ -1,21 +1,33 @@
 """What trainings on sounds take of trained weights: of runs, and of Hugging Face folders of models that read sounds."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar
 
 from torch import nn
 
+from foveate import models
+from foveate.data.sounds.whisper_features import WhisperFeatures
 from foveate.errors import UserError
 from foveate.forms.label import Label
 from foveate.forms.processor import Processor
+from foveate.forms.whisper_frames import WhisperFrames
+from foveate.models.speech.las import PYRAMID
+from foveate.models.speech.whisper_encoder import WhisperEncoderConfig, listener_sizes
 from foveate.tasks.hf.sounds import read_form, written_form
-from foveate.tasks.start.parts import FINE_TUNING, AllWeights, Body
+from foveate.tasks.start.parts import FINE_TUNING, AllWeights, Body, InitFrom, RunOrBody, usual_model
 from foveate.training import Training
 
 HELP = (
     "Begin with all weights of a run of `foveate train transcribe`, or of a Hugging Face folder of a Whisper, wav2vec2 "
-    "or HuBERT, and with what these read and write. A folder that was only pretrained gives all but the last layer."
+    "or HuBERT, and with what these read and write. A folder that was only pretrained gives all but the last layer. "
+    "With a --model that listens as a Whisper does, such as las-whisper-tiny, begin with the encoder of a Whisper."
 )
+
+LISTENING = ("las", "whisper-ctc")
+"""Families whose models may listen with the encoder of a Whisper."""
+
+LISTENER_RATE = 0.1
+"""The factor of the learning rate for a trained encoder: all else is new, and learns faster."""
 
 BODY_HELP = (
     "Begin from the trained weights of a run, or of a Hugging Face folder of a wav2vec2, HuBERT or audio spectrogram "
@@ -28,7 +40,6 @@ BODY_HELP = (
 class HeardWeights(AllWeights):
     """All weights of a model that writes what is said; of one that predicts nothing, or labels, all but the head."""
 
-    help = HELP
     grows: str | None = "vocabulary"
     folders: bool = True
 
@@ -60,6 +71,57 @@ class HeardWeights(AllWeights):
 
     def _is_body(self, recipe: Any) -> bool:
         return self._run(recipe) is None and getattr(recipe.weights.config, "head", "words") != "words"
+
+
+class Listener(InitFrom):
+    """The encoder of a Whisper that others trained, and its spectrograms; all else is new."""
+
+    def complete(self, recipe: Any) -> None:
+        """The sizes of the listener are those of the trained one."""
+        given, usual = dict(recipe.architecture or {}), models.config_class(recipe.preset.family).listener
+        listener = (recipe.preset.values | given).get("listener", usual)
+        if listener == PYRAMID:
+            raise UserError(
+                f"{recipe.model} does not listen as a Whisper does: from {recipe.start}, --model las-whisper-tiny and "
+                "whisper-ctc-tiny can begin"
+            )
+        sizes = WhisperEncoderConfig.of(recipe.weights.config)
+        if "listener" not in given and listener_sizes(listener) != sizes:
+            recipe.architecture = {"listener": asdict(sizes)} | given
+
+    def training(self, recipe: Any) -> Training:
+        usual: Training = recipe.page.usual_training(recipe.preset)
+        return replace(usual, rate_factors={"listener": LISTENER_RATE})
+
+    def check(self, recipe: Any) -> None:
+        if not recipe.weights.config.windows:
+            raise UserError(
+                f"{recipe.start} reads other spectrograms than the public Whispers, with which others listen"
+            )
+
+    def processor(self, recipe: Any, kind: Any) -> Processor:
+        reads = WhisperFrames(features=WhisperFeatures(recipe.weights.config.bands))
+        return Processor(reads, replace(recipe.recipe.writes))
+
+    def fill(self, recipe: Any, model: nn.Module) -> None:
+        recipe.weights.fill(model.get_submodule("listener"), part=True)
+        recipe.report = f"begins with the encoder of {recipe.start}; all else is new"
+
+    def trained_place(self, recipe: Any, model: nn.Module) -> str:
+        return "listener"
+
+
+@dataclass(frozen=True)
+class HeardOrListener(RunOrBody):
+    """All weights of a model that writes what is said, or the encoder of a Whisper in a model of another family."""
+
+    help: ClassVar[str] = HELP
+    run: InitFrom = field(default_factory=HeardWeights)
+    body: InitFrom = field(default_factory=Listener)
+
+    def _of(self, recipe: Any) -> InitFrom:
+        named = recipe.model != usual_model(recipe) and recipe.preset.family in LISTENING
+        return self.body if named and recipe.weights.family == "whisper" else self.run
 
 
 class SoundBody(Body):
