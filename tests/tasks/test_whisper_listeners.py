@@ -134,7 +134,8 @@ def test_a_look_and_a_picture(run: tuple[str, Path], table: Path) -> None:
     assert [site for site in seen.sight.sites if site.startswith("listener.encoder")]
     assert ("speller" in seen.sight.sites) == (model == "las-whisper-tiny")
     site = seen.sight.sites[-1]
-    _, keys = seen.tokens[site]
+    sides: Any = seen.tokens[site]
+    keys = sides[1]
     assert isinstance(keys, Audio)
     places = seen.sight[site].shape[-1]
     assert places == -(-round(100 * read_sound(path).seconds) // 2)
@@ -151,8 +152,19 @@ def test_a_run_goes_on(run: tuple[str, Path], table: Path, tmp_path: Path) -> No
     assert learned.processor.writes.frequent in ("ab", "d")
 
 
+def test_the_listener_of_a_run_of_the_other_family(run: tuple[str, Path], table: Path, tmp_path: Path) -> None:
+    (other,) = {*PRESETS} - {run[0]}
+    sizes = {name: value for name, value in SMALL[other].items() if name != "listener"}
+    learned = learn(
+        recipe(tmp_path / "run", table, other, run[1], freeze=("listener",), architecture=sizes), console=CONSOLE
+    )
+    first, second = (one.model.listener.state_dict() for one in (foveate.load(run[1]), learned))
+    assert first.keys() == second.keys()
+    assert all(torch.equal(value, second[name]) for name, value in first.items())
+
+
 def test_what_cannot_be(run: tuple[str, Path], whisper: Path, table: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"las does not listen as a Whisper does: from .*, --model las-whisper-tiny"):
+    with pytest.raises(UserError, match=r"and las do not both listen as a Whisper does: --model las-whisper-tiny"):
         make_recipe("transcribe", model="las", start=whisper, data=table, out=tmp_path)
     with pytest.raises(UserError, match="resnet20 is a resnet, but the listener must be the preset of a Whisper"):
         foveate.create("las-whisper-tiny", bands=80, vocabulary=7, listener="resnet20")
@@ -169,4 +181,5 @@ def test_from_nothing(table: Path, tmp_path: Path) -> None:
     learned = learn(
         recipe(tmp_path / "run", table, PRESETS[1], None, 1, architecture={"listener": sizes}), console=CONSOLE
     )
+    assert learned.learned_from is not None
     assert learned.processor.reads.longest == max(one.seconds for one in learned.learned_from[0])

@@ -35,7 +35,7 @@ FAMILIES = (
                 "The same with width 128, 2 pyramidal layers, a speller of 1 and CTC: for short phrases",
             ),
             "las-whisper-tiny": (
-                14_265_728,
+                13_143_680,
                 "The encoder of whisper-tiny, a speller of width 256 and CTC: for the trained encoder (--from)",
             ),
         },

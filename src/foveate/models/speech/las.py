@@ -19,7 +19,7 @@ from foveate.config import FromData
 from foveate.contracts import Choices
 from foveate.errors import at_least, check_literals
 from foveate.models.speech.output import SpeechOutput
-from foveate.models.speech.whisper_encoder import WhisperListener, whisper_listener
+from foveate.models.speech.whisper_encoder import WhisperBody, WhisperEncoder, whisper_encoder
 from foveate.nn import ContextDecoder, Dropout, PyramidalEncoder, Recurrent, RecurrentDecoderState
 from foveate.nn.encoder_decoder import EncoderDecoder
 from foveate.nn.local_windows import AdvancingWindow
@@ -38,7 +38,7 @@ class LASConfig:
     """Characters that are written."""
     width: int = 512
     """Width of all recurrent layers; the listener's give half to each direction."""
-    listener: WhisperListener = PYRAMID
+    listener: WhisperBody = PYRAMID
     """"pyramid", LSTMs of which each but the first halves the time, or the preset of the Whisper whose encoder listens;
     trained weights (--from) decide its sizes."""
     pyramids: int = 3
@@ -71,24 +71,25 @@ class LAS(EncoderDecoder, nn.Module):
         at_least(1, "window_radius", config.window_radius)
         self.config = config
         width = config.width
-        self.listener = (
-            PyramidalEncoder(config.bands, width, config.pyramids, config.dropout)
-            if config.listener == PYRAMID
-            else whisper_listener(config.listener, config.bands)
-        )
-        encoded = self.listener.width
+        self.listener: PyramidalEncoder | WhisperEncoder
+        self.projection: nn.Linear | None = None
+        if config.listener == PYRAMID:
+            self.listener = PyramidalEncoder(config.bands, width, config.pyramids, config.dropout)
+        else:
+            self.listener = whisper_encoder(config.listener, config.bands)
+            self.projection = nn.Linear(self.listener.width, width)
         self.embedding = nn.Embedding(config.vocabulary, config.embedding)
         self.dropout = Dropout(config.dropout)
         score = (
-            Biaffine(width, encoded)
+            Biaffine(width, width)
             if config.score == "biaffine"
-            else Additive(width, encoded, width, getattr(torch, config.score_activation))
+            else Additive(width, width, width, getattr(torch, config.score_activation))
         )
         select = Monotonic() if config.select == "monotonic" else Soft()
         window = AdvancingWindow(width, config.window_radius) if config.select == "local" else None
-        self.speller = ContextDecoder(self._recurrent, width, encoded, score, select, window)
+        self.speller = ContextDecoder(self._recurrent, width, width, score, select, window)
         self.output = nn.Linear(width, config.vocabulary)
-        self.ctc = nn.Linear(encoded, config.vocabulary) if config.ctc else None
+        self.ctc = nn.Linear(width, config.vocabulary) if config.ctc else None
 
     def _recurrent(self, context_width: int) -> Recurrent:
         config = self.config
@@ -103,7 +104,7 @@ class LAS(EncoderDecoder, nn.Module):
         target_lengths: Int[Tensor, "B"] | None = None,
     ) -> SpeechOutput:
         """Logits of the character after each target character, and those for CTC."""
-        encoded, lengths = self.listener(source, source_lengths)
+        encoded, lengths = self.listen(source, source_lengths)
         hidden, choices = self._advance(target, self._start(encoded, lengths))
         output = SpeechOutput(self.output(hidden), choices)
         if self.ctc is not None:
@@ -111,7 +112,16 @@ class LAS(EncoderDecoder, nn.Module):
         return output
 
     def start(self, source: Float[Tensor, "B S F"], source_lengths: Int[Tensor, "B"]) -> RecurrentDecoderState:
-        return self._start(*self.listener(source, source_lengths))
+        return self._start(*self.listen(source, source_lengths))
+
+    def listen(
+        self, source: Float[Tensor, "B S F"], lengths: Int[Tensor, "B"]
+    ) -> tuple[Float[Tensor, "B Z C"], Int[Tensor, "B"]]:
+        """The encoded sound and its lengths. That of a Whisper is brought into the width and the range of an LSTM's."""
+        encoded, lengths = self.listener(source, lengths)
+        if self.projection is not None:
+            encoded = self.dropout(self.projection(encoded).tanh())
+        return encoded, lengths
 
     def step(self, tokens: Int[Tensor, "R"], state: RecurrentDecoderState) -> Float[Tensor, "R N"]:
         hidden, _ = self._advance(tokens[:, None], state)

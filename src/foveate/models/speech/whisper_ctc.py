@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.models.speech.output import SpeechOutput
-from foveate.models.speech.whisper_encoder import WhisperListener, whisper_listener
+from foveate.models.speech.whisper_encoder import WhisperBody, whisper_encoder
 from foveate.nn import Dropout
 
 
@@ -23,7 +23,7 @@ class WhisperCTCConfig:
     """Bands F of the spectrogram."""
     vocabulary: FromData
     """Characters that are written, with the blank."""
-    listener: WhisperListener = "whisper-tiny"
+    listener: WhisperBody = "whisper-tiny"
     """Preset of the Whisper whose encoder listens; trained weights (--from) decide its sizes."""
     dropout: float = 0.0
     """Share of the encoded sound that is dropped in training."""
@@ -35,7 +35,7 @@ class WhisperCTC(nn.Module):
     def __init__(self, config: WhisperCTCConfig) -> None:
         super().__init__()
         self.config = config
-        self.listener = whisper_listener(config.listener, config.bands)
+        self.listener = whisper_encoder(config.listener, config.bands)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(self.listener.width, config.vocabulary)
 

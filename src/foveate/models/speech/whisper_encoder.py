@@ -67,7 +67,7 @@ _FLAG: Any = tyro.constructors.PrimitiveConstructorSpec(
     str_from_instance=lambda value: [value if isinstance(value, str) else "a Whisper's encoder"],
 )
 
-WhisperListener = Annotated[str | WhisperEncoderConfig, _FLAG]
+WhisperBody = Annotated[str | WhisperEncoderConfig, _FLAG]
 """The type of a config's field for what listens: the preset of a Whisper, or the sizes that a training began from."""
 
 
@@ -120,7 +120,7 @@ class WhisperEncoder(WhisperLayers):
         return self.encode(source, lengths)
 
 
-def whisper_listener(listener: str | WhisperEncoderConfig, bands: int) -> WhisperEncoder:
+def whisper_encoder(listener: str | WhisperEncoderConfig, bands: int) -> WhisperEncoder:
     """The encoder of a Whisper's preset, or of these sizes. Raises UserError for a preset of another family."""
     return WhisperEncoder(bands, listener_sizes(listener))
 

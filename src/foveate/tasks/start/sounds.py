@@ -1,9 +1,10 @@
 """What trainings on sounds take of trained weights: of runs, and of Hugging Face folders of models that read sounds."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from foveate import models
 from foveate.data.sounds.whisper_features import WhisperFeatures
@@ -74,19 +75,18 @@ class HeardWeights(AllWeights):
 
 
 class Listener(InitFrom):
-    """The encoder of a Whisper that others trained, and its spectrograms; all else is new."""
+    """The encoder of a trained Whisper, or of a run that listens with one, and its spectrograms; all else is new."""
 
     def complete(self, recipe: Any) -> None:
         """The sizes of the listener are those of the trained one."""
         given, usual = dict(recipe.architecture or {}), models.config_class(recipe.preset.family).listener
         listener = (recipe.preset.values | given).get("listener", usual)
-        if listener == PYRAMID:
+        if PYRAMID in (listener, getattr(recipe.weights.config, "listener", None)):
             raise UserError(
-                f"{recipe.model} does not listen as a Whisper does: from {recipe.start}, --model las-whisper-tiny and "
-                "whisper-ctc-tiny can begin"
+                f"{recipe.start} and {recipe.model} do not both listen as a Whisper does: --model las-whisper-tiny and "
+                "whisper-ctc-tiny begin from a Whisper, or from one another"
             )
-        sizes = WhisperEncoderConfig.of(recipe.weights.config)
-        if "listener" not in given and listener_sizes(listener) != sizes:
+        if "listener" not in given and listener_sizes(listener) != (sizes := _trained_listener(recipe)):
             recipe.architecture = {"listener": asdict(sizes)} | given
 
     def training(self, recipe: Any) -> Training:
@@ -94,7 +94,7 @@ class Listener(InitFrom):
         return replace(usual, rate_factors={"listener": LISTENER_RATE})
 
     def check(self, recipe: Any) -> None:
-        if not recipe.weights.config.windows:
+        if not getattr(recipe.weights.config, "windows", True):
             raise UserError(
                 f"{recipe.start} reads other spectrograms than the public Whispers, with which others listen"
             )
@@ -104,11 +104,25 @@ class Listener(InitFrom):
         return Processor(reads, replace(recipe.recipe.writes))
 
     def fill(self, recipe: Any, model: nn.Module) -> None:
-        recipe.weights.fill(model.get_submodule("listener"), part=True)
+        part = replace(recipe.weights, tensors=tensors_of(recipe.weights.tensors, "listener."))
+        part.fill(model.get_submodule("listener"), part=True)
         recipe.report = f"begins with the encoder of {recipe.start}; all else is new"
 
     def trained_place(self, recipe: Any, model: nn.Module) -> str:
         return "listener"
+
+
+def _trained_listener(recipe: Any) -> WhisperEncoderConfig:
+    """The sizes of the encoder of the trained weights."""
+    config = recipe.weights.config
+    own = getattr(config, "listener", None)
+    return WhisperEncoderConfig.of(config) if own is None else listener_sizes(own)
+
+
+def tensors_of(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+    """The tensors of a part, without its name; of a model that is this part all of them."""
+    own = {name.removeprefix(part): tensor for name, tensor in tensors.items() if name.startswith(part)}
+    return own or dict(tensors)
 
 
 @dataclass(frozen=True)
@@ -120,8 +134,9 @@ class HeardOrListener(RunOrBody):
     body: InitFrom = field(default_factory=Listener)
 
     def _of(self, recipe: Any) -> InitFrom:
-        named = recipe.model != usual_model(recipe) and recipe.preset.family in LISTENING
-        return self.body if named and recipe.weights.family == "whisper" else self.run
+        begun, wanted = recipe.weights.family, recipe.preset.family
+        named = recipe.model != usual_model(recipe) and begun != wanted
+        return self.body if named and wanted in LISTENING and begun in ("whisper", *LISTENING) else self.run
 
 
 class SoundBody(Body):
