@@ -1,7 +1,7 @@
 """Where a model drops in training: each place that its paper names, once for each pass, at the rate it was given."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 
 import pytest
 from torch import Tensor
@@ -146,6 +146,11 @@ PLACES = {
         **blocks("encoder", 2, 12),
         **blocks("decoder", 3, 5, "around_cross.dropout 3 {0} 12"),
     },
+    "whisper-ctc": {
+        "listener.dropout 3 12 18": 1,
+        "dropout 3 12 18": 1,
+        **{name.replace("12 12", "12 18"): dropped for name, dropped in blocks("listener.encoder", 2, 12).items()},
+    },
     "xlnet": {"dropout 3 7 12": 2, "dropout 13 12": 1, **blocks("blocks", 2, 7)},
     "zfnet": {"head.dropout 3 19": 2},
 }
@@ -165,8 +170,9 @@ def of_each_family() -> list[Variant]:
 def test_what_is_dropped(small: Variant, monkeypatch: pytest.MonkeyPatch) -> None:
     family = models.preset(small.preset).family
     rates: dict[str, object] = {name: 0.25 for name in ("dropout", "activation_dropout") if hasattr(small.config, name)}
-    if hasattr(small.config, "vision"):
-        rates["vision"] = replace(small.config.vision, dropout=0.25)
+    for part in ("vision", "listener"):
+        if is_dataclass(sizes := getattr(small.config, part, None)):
+            rates[part] = replace(sizes, dropout=0.25)
     model = models.build(family, replace(small.config, **rates)).train()
     names = {module: name for name, module in model.named_modules()}
     found: Counter[str] = Counter()

@@ -17,6 +17,8 @@ from foveate.attention import Monotonic
 from foveate.contracts import Generator
 from foveate.errors import UserError
 from foveate.models.idle_settings import STATES, idle_settings
+from foveate.models.speech.las import PYRAMID
+from foveate.models.speech.whisper_encoder import WhisperEncoderConfig
 from foveate.models.text.causal_language_model import CausalLanguageModelConfig
 from foveate.models.vision.detr import DETR
 from foveate.models.vision.vit import ViTConfig
@@ -87,6 +89,9 @@ SMALL = {
     "temperature_span": 3,
 }
 """Sizes for tests, by the name of the field."""
+
+LISTENER = WhisperEncoderConfig(width=18, heads=3, feedforward=11, encoder_layers=2, max_source=31)
+"""The encoder of a Whisper, for presets that listen with one."""
 
 STAGES = {
     "blocks": (1, 2, 1, 1, 1, 1, 1),
@@ -214,6 +219,8 @@ class Variant:
         }
         if values.get("cnn"):
             values["cnn"] = "cnn-tiny"
+        if values.get("listener", PYRAMID) != PYRAMID:
+            values["listener"] = LISTENER
         if values.get("key_value_heads"):
             values["key_value_heads"] = 1
         values.update({name: sizes[: len(values[name])] for name, sizes in STAGES.items() if name in values})
@@ -306,6 +313,8 @@ class Variant:
             return 3, 1, 2
         if self.predicts_each_token:
             return 3, 7, config.vocabulary
+        if hasattr(config, "listener") and not self.writes:
+            return 3, 12, config.vocabulary  # half of the frames
         return 3, 5, config.tgt_vocab if hasattr(config, "tgt_vocab") else config.vocabulary
 
     @property
@@ -315,6 +324,8 @@ class Variant:
             return True
         if hasattr(config, "glimpses"):
             return config.glimpses is not None
+        if hasattr(config, "listener"):
+            return True
         if hasattr(config, "hops"):
             return True
         if "pixels" in self.inputs and not self.writes:

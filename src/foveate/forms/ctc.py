@@ -3,7 +3,6 @@
 B batch    T characters    Z places of the sound that a model keeps    N characters that there are
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,14 @@ from foveate.forms.checks import unseen_labels
 from foveate.forms.form import Changes, Learned, MapRow, OutputForm
 from foveate.forms.scored import ScoredForm, ctc_score
 from foveate.forms.sound import Heard
-from foveate.forms.transcripts import CutOptions, StreamOptions, TranscriptAnswer, TranscriptForm, check_no_language
+from foveate.forms.transcripts import (
+    CutOptions,
+    StreamOptions,
+    TranscriptAnswer,
+    TranscriptForm,
+    check_no_language,
+    most_frequent_transcript,
+)
 from foveate.forms.word_times import TimedWord
 from foveate.metrics.error_rates import transcript_errors
 from foveate.sight import Sight
@@ -46,7 +52,7 @@ class SpelledTranscript(ScoredForm, TranscriptForm, OutputForm):
 
     options: ClassVar[type[Any]] = StreamOptions
     eval_options: ClassVar[type[Any]] = CutOptions
-    attending: ClassVar[tuple[str, ...]] = ("blocks.*",)
+    attending: ClassVar[tuple[str, ...]] = ("blocks.*", "listener.*")
     whole: ClassVar[bool] = False
     metric: ClassVar[str] = "character_error_rate"
     higher_is_better: ClassVar[bool] = False
@@ -87,7 +93,7 @@ class SpelledTranscript(ScoredForm, TranscriptForm, OutputForm):
     def _counting(self, spelling: Spelling, train: Dataset[LabelledSound]) -> "SpelledTranscript":
         found = copy(self)
         found.spelling = spelling
-        ((found.frequent, _),) = Counter(one.label for one in train).most_common(1)
+        found.frequent = most_frequent_transcript(train)
         return found
 
     def sizes(self) -> dict[str, int]:

@@ -127,6 +127,9 @@ class Heard:
 class SpokenSound(Sound):
     """A sound in which something is said: inputs `source` (B, S, F) and `source_lengths` (B,)."""
 
+    most_seconds: ClassVar[float] = math.inf
+    """Seconds of the longest sound that a model can read."""
+
     augment: bool = True
     """Mask bands and stretches of time in training, at random (SpecAugment)."""
     longest: Learned[float] = 0.0
@@ -203,13 +206,18 @@ class SpokenSound(Sound):
     ) -> tuple[dict[str, Tensor], Changes]:
         spectrograms = [one.spectrogram if isinstance(one, Heard) else one.astype(np.float32) for one in prepared]
         if generator is not None and self.augment:
-            mask = SpecAugment()
-            spectrograms = [mask(one, generator) for one in spectrograms]
+            spectrograms = [self.masked(one, generator) for one in spectrograms]
         lengths = [len(one) for one in spectrograms]
         source = torch.zeros(len(spectrograms), max(lengths), spectrograms[0].shape[1])
         for row, one in enumerate(spectrograms):
             source[row, : len(one)] = torch.from_numpy(one)
         return {"source": source, "source_lengths": torch.tensor(lengths)}, Changes()
+
+    def masked(
+        self, spectrogram: Float32[np.ndarray, "S F"], generator: np.random.Generator
+    ) -> Float32[np.ndarray, "S F"]:
+        """A spectrogram with random bands and stretches of time set to its mean."""
+        return SpecAugment()(spectrogram, generator)
 
     def axis(self, value: Heard, prepared: Heard, grid: GridFinder) -> Naming:
         """The time of the sound, under its spectrogram."""

@@ -201,12 +201,12 @@ class Transcript(TranscriptForm, WrittenCharacters):
 
     def learn(self, train: Dataset[LabelledSound], reads: Any, architecture: Any) -> "Transcript":
         found: Any = super().learn(train, reads, architecture)
-        ((found.frequent, _),) = Counter(one.label for one in train).most_common(1)
+        found.frequent = most_frequent_transcript(train)
         return found
 
     def extend(self, trained: Any, train: Dataset[LabelledSound]) -> "Transcript":
         found: Any = super().extend(trained, train)
-        found.frequent = self.frequent
+        found.frequent = most_frequent_transcript(train)
         return cast(Transcript, found)
 
     def nothing(self) -> TranscriptAnswer:
@@ -260,6 +260,12 @@ class Transcript(TranscriptForm, WrittenCharacters):
         """The most frequent transcript of the training part."""
         right = [one.label for one in examples]
         return {"the most frequent transcript": transcript_errors([self.frequent] * len(right), right)}
+
+
+def most_frequent_transcript(train: Dataset[LabelledSound]) -> str:
+    """The transcript that most sounds have."""
+    ((found, _),) = Counter(one.label for one in train).most_common(1)
+    return found
 
 
 def check_no_language(form: Any) -> None:

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from foveate.contracts import IGNORE, Generator, Output
 from foveate.data.dataset import Dataset, Prepared
 from foveate.data.sounds.files import Waveform
-from foveate.data.sounds.spectrograms import SpecAugment
 from foveate.data.sounds.whisper_features import RATE, SECONDS, WhisperFeatures
 from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.decoding import Decoding, generate
@@ -76,6 +75,7 @@ class WhisperSound(SpokenSound):
     """A sound of at most 30 seconds, padded to that."""
 
     worth_optimizing: ClassVar[float] = 1
+    most_seconds: ClassVar[float] = SECONDS
 
     features: Learned[WhisperFeatures] = field(default_factory=WhisperFeatures)
     longest: Learned[float] = SECONDS
@@ -116,10 +116,11 @@ class WhisperSound(SpokenSound):
         left = (
             f"{dataset.name}: {len(dataset) - len(kept):,} last more than {SECONDS} seconds, and are not learned from"
         )
-        found = [self._audible(dataset[number].read()).astype(np.float16) for number in kept]
+        found = [self.audible(dataset[number].read()).astype(np.float16) for number in kept]
         return Prepared(found, kept, left if len(kept) < len(dataset) else "")
 
-    def _audible(self, sound: Waveform) -> Float32[np.ndarray, "S F"]:
+    def audible(self, sound: Waveform) -> Float32[np.ndarray, "S F"]:
+        """What is kept in memory of a sound."""
         return self.spectrogram(sound)[: math.ceil(sound.seconds * FRAMES) + BLURRED]
 
     def cost(self, prepared: np.ndarray) -> int:
@@ -134,11 +135,16 @@ class WhisperSound(SpokenSound):
             audible = one.spectrogram if isinstance(one, Heard) else one.astype(np.float32)
             silence = float(audible.min())
             if generator is not None and self.augment:
-                middle = audible.mean()
-                audible = SpecAugment()(audible - middle, generator) + middle
+                audible = self.masked(audible, generator)
             source[row, : len(audible)] = torch.from_numpy(audible)
             source[row, len(audible) :] = silence
         return {"source": source, "source_lengths": torch.full((len(prepared),), source.shape[1])}, Changes()
+
+    def masked(
+        self, spectrogram: Float32[np.ndarray, "S F"], generator: np.random.Generator
+    ) -> Float32[np.ndarray, "S F"]:
+        middle = spectrogram.mean()
+        return super().masked(spectrogram - middle, generator) + middle
 
     @property
     def frames(self) -> float:

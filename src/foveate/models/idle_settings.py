@@ -79,6 +79,7 @@ RULES = (
     IdleRule("maxout", "score", idle=("none",)),
     *(IdleRule(name, "select", idle=("soft", "monotonic")) for name in ("samples", "mean_share")),
     IdleRule("window_radius", "window", idle=("none",)),
+    IdleRule("pyramids", "listener", acts=("pyramid",)),
     IdleRule("window_radius", "select", acts=("local",), without="window"),
     *(IdleRule(name, "window", idle=(None,)) for name in ("window_every", "window_layers", "window_rotary_base")),
     IdleRule("window_every", "window_layers", acts=(None,)),

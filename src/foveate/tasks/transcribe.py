@@ -9,10 +9,13 @@ from foveate.forms.sound import SpokenSound
 from foveate.forms.transcripts import Transcript, why_too_long
 from foveate.forms.waves import SpokenWaves
 from foveate.forms.whisper import WhisperSound, WhisperText
+from foveate.forms.whisper_frames import WhisperFrames
+from foveate.models.speech.las import PYRAMID
 from foveate.models.speech.wav2vec2 import Wav2Vec2Config
+from foveate.models.speech.whisper_ctc import WhisperCTCConfig
 from foveate.tasks.recipe import FileTable
 from foveate.tasks.skill import Skill
-from foveate.tasks.start.sounds import HeardWeights
+from foveate.tasks.start.sounds import HeardOrListener
 from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.training.objectives.joint_ctc import JointCTC
@@ -25,19 +28,24 @@ def _transcriber() -> type[Skill]:
 
 
 def _forms_for(reads: Any, writes: Any, architecture: Any) -> tuple[Any, Any]:
-    """A wav2vec 2.0 reads samples and spells by CTC; a Whisper that others trained reads windows and writes tokens."""
+    """A wav2vec 2.0 reads samples and spells by CTC; a Whisper that others trained reads windows and writes tokens.
+    What listens with the encoder of one reads its spectrograms."""
     own: tuple[Any, Any] = type(reads), type(writes)
     if isinstance(architecture, Wav2Vec2Config):
         own = SpokenWaves, SpelledTranscript
     elif getattr(architecture, "windows", False):
         own = WhisperSound, WhisperText
+    elif isinstance(architecture, WhisperCTCConfig):
+        own = WhisperFrames, SpelledTranscript
+    elif getattr(architecture, "listener", PYRAMID) != PYRAMID:
+        own = WhisperFrames, type(writes)
     return own[0]().with_settings(reads), own[1]().with_settings(writes)
 
 
 TASK = Task(
     name="transcribe",
     about="Train a model that writes what is said in sounds.",
-    families=("las", "speech-transformer", "whisper", "wav2vec2"),
+    families=("las", "speech-transformer", "whisper", "wav2vec2", "whisper-ctc"),
     head="words",
     reads=SpokenSound(),
     writes=Transcript(),
@@ -56,7 +64,7 @@ TASK = Task(
         validate_every=300,
         save_every=300,
     ),
-    start=HeardWeights(),
+    start=HeardOrListener(),
     unit="characters",
     skill=_transcriber,
 )

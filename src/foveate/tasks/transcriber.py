@@ -13,6 +13,7 @@ from foveate.data.sounds.cutting import cut_at_silences
 from foveate.data.sounds.files import Waveform
 from foveate.data.sounds.stream import Read, sounds_from_pipe
 from foveate.decoding.sound_generator import SoundGenerator
+from foveate.errors import at_most
 from foveate.forms.grids import find_grid
 from foveate.forms.processor import Processor
 from foveate.forms.sound import Heard
@@ -66,8 +67,11 @@ class Transcriber(Skill):
         return cut
 
     def longest(self, options: Any) -> float:
-        """Seconds of the longest sound that is not cut."""
-        longest: float = getattr(options, "cut", None) or self.processor.reads.longest
+        """Seconds of the longest sound that is not cut. Raises UserError for more than the model can read."""
+        reads, cut = self.processor.reads, getattr(options, "cut", None)
+        if cut is not None:
+            at_most(reads.most_seconds, "cut", cut)
+        longest: float = cut or reads.longest
         return longest
 
     def times(self, parts: Sequence[Heard], answers: Sequence[TranscriptAnswer]) -> list[TimedWord]:

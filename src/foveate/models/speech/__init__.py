@@ -34,6 +34,10 @@ FAMILIES = (
                 3_194_624,
                 "The same with width 128, 2 pyramidal layers, a speller of 1 and CTC: for short phrases",
             ),
+            "las-whisper-tiny": (
+                13_143_680,
+                "The encoder of whisper-tiny, a speller of width 256 and CTC: for the trained encoder (--from)",
+            ),
         },
     ),
     Family(
@@ -56,6 +60,13 @@ FAMILIES = (
                 "12 blocks, width 768, over the samples of a sound, with CTC (Baevski et al. 2020)",
             ),
             "wav2vec2-large": (315_471_520, "24 blocks, width 1024, norms before the layers"),
+        },
+    ),
+    Family(
+        "whisper-ctc",
+        "foveate.models.speech.whisper_ctc",
+        {
+            "whisper-ctc-tiny": (10_712_384, "The encoder of whisper-tiny and CTC: for the trained encoder (--from)"),
         },
     ),
     Family(

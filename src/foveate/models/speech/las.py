@@ -2,7 +2,9 @@
 https://arxiv.org/abs/1508.01211).
 
 The encoder can be trained by CTC too, which makes it learn the order of the characters early (Kim et al. 2017,
-https://arxiv.org/abs/1609.06773).
+https://arxiv.org/abs/1609.06773). The encoder of a Whisper can listen in its place.
+
+B batch    S frames    F bands    Z places of the encoded sound    T characters    N characters that there are
 """
 
 from dataclasses import dataclass
@@ -17,9 +19,13 @@ from foveate.config import FromData
 from foveate.contracts import Choices
 from foveate.errors import at_least, check_literals
 from foveate.models.speech.output import SpeechOutput
+from foveate.models.speech.whisper_encoder import WhisperBody, WhisperEncoder, whisper_encoder
 from foveate.nn import ContextDecoder, Dropout, PyramidalEncoder, Recurrent, RecurrentDecoderState
 from foveate.nn.encoder_decoder import EncoderDecoder
 from foveate.nn.local_windows import AdvancingWindow
+
+PYRAMID = "pyramid"
+"""The listener of the paper."""
 
 
 @dataclass
@@ -31,7 +37,10 @@ class LASConfig:
     vocabulary: FromData
     """Characters that are written."""
     width: int = 512
-    """Width C of all recurrent layers; the listener's give half to each direction."""
+    """Width of all recurrent layers; the listener's give half to each direction."""
+    listener: WhisperBody = PYRAMID
+    """"pyramid", LSTMs of which each but the first halves the time, or the preset of the Whisper whose encoder listens;
+    trained weights (--from) decide its sizes."""
     pyramids: int = 3
     """Pyramidal layers on the first one of the listener. Each halves the time."""
     embedding: int = 512
@@ -62,7 +71,13 @@ class LAS(EncoderDecoder, nn.Module):
         at_least(1, "window_radius", config.window_radius)
         self.config = config
         width = config.width
-        self.listener = PyramidalEncoder(config.bands, width, config.pyramids, config.dropout)
+        self.listener: PyramidalEncoder | WhisperEncoder
+        self.projection: nn.Linear | None = None
+        if config.listener == PYRAMID:
+            self.listener = PyramidalEncoder(config.bands, width, config.pyramids, config.dropout)
+        else:
+            self.listener = whisper_encoder(config.listener, config.bands)
+            self.projection = nn.Linear(self.listener.width, width)
         self.embedding = nn.Embedding(config.vocabulary, config.embedding)
         self.dropout = Dropout(config.dropout)
         score = (
@@ -89,7 +104,7 @@ class LAS(EncoderDecoder, nn.Module):
         target_lengths: Int[Tensor, "B"] | None = None,
     ) -> SpeechOutput:
         """Logits of the character after each target character, and those for CTC."""
-        encoded, lengths = self.listener(source, source_lengths)
+        encoded, lengths = self.listen(source, source_lengths)
         hidden, choices = self._advance(target, self._start(encoded, lengths))
         output = SpeechOutput(self.output(hidden), choices)
         if self.ctc is not None:
@@ -97,7 +112,16 @@ class LAS(EncoderDecoder, nn.Module):
         return output
 
     def start(self, source: Float[Tensor, "B S F"], source_lengths: Int[Tensor, "B"]) -> RecurrentDecoderState:
-        return self._start(*self.listener(source, source_lengths))
+        return self._start(*self.listen(source, source_lengths))
+
+    def listen(
+        self, source: Float[Tensor, "B S F"], lengths: Int[Tensor, "B"]
+    ) -> tuple[Float[Tensor, "B Z C"], Int[Tensor, "B"]]:
+        """The encoded sound and its lengths. That of a Whisper is brought into the width and the range of an LSTM's."""
+        encoded, lengths = self.listener(source, lengths)
+        if self.projection is not None:
+            encoded = self.dropout(self.projection(encoded).tanh())
+        return encoded, lengths
 
     def step(self, tokens: Int[Tensor, "R"], state: RecurrentDecoderState) -> Float[Tensor, "R N"]:
         hidden, _ = self._advance(tokens[:, None], state)
@@ -127,6 +151,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "ctc": True,
         "dropout": 0.2,
     },
+    "las-whisper-tiny": {
+        "listener": "whisper-tiny",
+        "width": 256,
+        "embedding": 64,
+        "layers": 1,
+        "ctc": True,
+        "dropout": 0.2,
+    },
 }
 
 SIZES: dict[str, dict[str, int]] = {"las": {"bands": 40, "vocabulary": 43}}
@@ -134,5 +166,6 @@ SIZES: dict[str, dict[str, int]] = {"las": {"bands": 40, "vocabulary": 43}}
 
 TRAINING = {
     "las-tiny": TRAINED,
+    "las-whisper-tiny": TRAINED,
 }
 """The settings of training that suit a preset, where they differ from its task's."""
