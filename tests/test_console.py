@@ -36,3 +36,10 @@ def test_a_table_without_rows_has_headings() -> None:
     file = StringIO()
     print_table(plain_console(file=file, width=40), ["one", "two"], [])
     assert "one" in file.getvalue()
+
+
+def test_a_path_as_a_heading_leaves_room_for_figures() -> None:
+    file = StringIO()
+    print_table(plain_console(file=file, width=80), [f"/{'folder/' * 20}", "1 x h100"], [["parameters", "124,439,808"]])
+    assert " 124,439,808 " in file.getvalue()
+    assert " parameters " in file.getvalue()

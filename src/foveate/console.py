@@ -45,11 +45,13 @@ def fitting(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) 
 
 
 def _narrowest(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The least width of each column: that of its longest cell, and of the longest word of its heading."""
+    """The least width of each column: that of its longest cell, and of the longest word of its heading, within reason:
+    a heading may be a path."""
     found = []
     for place, heading in enumerate(headings):
         most = CELL if place else min(CELL, width // 3)
-        found.append(max(*(len(word) for word in heading.split()), *(min(len(row[place]), most) for row in rows), 1, 1))
+        words = [*heading.split(), *(row[place] for row in rows)]
+        found.append(max([min(len(word), most) for word in words], default=1))
     return found
 
 
