@@ -94,7 +94,7 @@ class SoundFolder:
 
 def keep_sines(model: Any) -> None:
     """Whisper's positions of the encoder are not learned."""
-    from foveate.models.speech.whisper import sinusoids
+    from foveate.models.speech.whisper_encoder import sinusoids
 
     table = model.model.encoder.embed_positions.weight
     with torch.no_grad():
