@@ -37,7 +37,7 @@ def answer(w: dict[str, Tensor], places: Tensor, words: list[int], hops: int, sc
     return linear("output", seen.clamp(min=0))
 
 
-@pytest.mark.parametrize(("score", "hops"), [("dot", 2), ("scaled-dot", 2), ("dot", 1)])
+@pytest.mark.parametrize(("score", "hops"), [("dot", 2), ("scaled-dot", 2), ("scaled-dot", 1)])
 def test_the_equations_of_the_paper(score: str, hops: int) -> None:
     torch.manual_seed(2)
     model = create("smem-vqa-tiny", **SMALL, hop_score=score, hops=hops).double().eval()
